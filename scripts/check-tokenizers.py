@@ -108,6 +108,13 @@ def train(cut, texts, vocab, ignore_merges=False):
     return tokenizer
 
 
+def overlapping(tokenizer):
+    """Added tokens that share characters: all that are not normalized are found before the first that is, wherever they begin and however long."""
+    raw, normalized = ["init_", "123", "o", "?", ".."], ["__in", "_", "1234567", "456", "word", "don'", "n't", "?!", "..."]
+    tokenizer.add_tokens([AddedToken(t, normalized=True) for t in normalized] + [AddedToken(t, normalized=False) for t in raw])
+    return tokenizer
+
+
 def train_spaced(kind, texts, vocab):
     """As Llama 2 and Mistral have it: characters are merged, and those without a token are the tokens of their bytes."""
     normalizer, pre_tokenizer, lines, within = SPACED[kind]
@@ -176,6 +183,11 @@ def check(hone, megabytes, seed):
             path = folder / f"{cut}.json"
             tokenizer.save(str(path))
             compare(cut, hone, tokenizer, path, texts, folder)
+        for cut in ("gpt2", "prefix"):
+            tokenizer = overlapping(train(cut, few, 20000))
+            path = folder / f"overlap-{cut}.json"
+            tokenizer.save(str(path))
+            compare(f"overlap-{cut}", hone, tokenizer, path, texts, folder)
         rng = random.Random(seed)
         for i in range(0, len(texts), 9):
             texts[i] += spaced_text(300, rng)
@@ -209,13 +221,14 @@ def write_fixtures(folder):
     here = pathlib.Path(__file__).read_text()
     text = here[:2500] + odd_text(900, rng)
     (folder / "text.txt").write_bytes(text.encode())
-    for cut in ("gpt2", "llama3", "digits", "prefix"):
+    for name, cut in {"gpt2": "gpt2", "llama3": "llama3", "digits": "digits", "prefix": "prefix", "overlap": "prefix"}.items():
         tokenizer = train(cut, [here * 3 + text], 420, ignore_merges=cut == "llama3")
+        tokenizer = overlapping(tokenizer) if name == "overlap" else tokenizer
         document = json.loads(tokenizer.to_str())
-        if cut == "gpt2":                                       # both forms of merges
+        if name == "gpt2":                                      # both forms of merges
             document["model"]["merges"] = [" ".join(m) for m in document["model"]["merges"]]
-        (folder / f"{cut}.json").write_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
-        (folder / f"{cut}.ids").write_text(" ".join(map(str, tokenizer.encode(text, add_special_tokens=False).ids)) + "\n")
+        (folder / f"{name}.json").write_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+        (folder / f"{name}.ids").write_text(" ".join(map(str, tokenizer.encode(text, add_special_tokens=False).ids)) + "\n")
     text = here[:2500] + spaced_text(900, rng) + odd_text(300, rng)
     (folder / "spaced.txt").write_bytes(text.encode())
     for kind in SPACED:

@@ -1,4 +1,4 @@
-/* Encoding: specials are found first, what is between them is cut into pieces, and the bytes or characters of a piece are merged, the earliest
+/* Encoding: specials are found first, in two turns as Hugging Face has them; what is between them is cut into pieces, and the bytes or characters of a piece are merged, the earliest
  * merge first and of equal ones the leftmost. Pieces that were met before are remembered. */
 #include <stdlib.h>
 #include <string.h>
@@ -273,32 +273,47 @@ static void encode_plain(struct bpe_coder *c, const char *text, size_t length, b
 
 /* ---- specials ---- */
 
-/* The longest special that begins here; NULL: none. */
-static const struct bpe_special *special_at(const struct bpe *b, const char *text, size_t length)
+/* The longest special of a turn that begins here; NULL: none. */
+static const struct bpe_special *special_at(const struct bpe *b, int turn, const char *text, size_t length)
 {
-    if (!b->special_starts[(unsigned char)*text])
+    if (!b->special_starts[turn][(unsigned char)*text])
         return NULL;
-    for (int i = 0; i < b->n_specials; i++)
-        if (b->specials[i].length <= length && !memcmp(b->specials[i].text, text, b->specials[i].length))
-            return &b->specials[i];
+    for (int i = 0; i < b->n_specials; i++) {
+        const struct bpe_special *s = &b->specials[i];
+        if (s->turn == turn && s->length <= length && !memcmp(s->text, text, s->length))
+            return s;
+    }
     return NULL;
 }
 
-void bpe_encode(struct bpe_coder *c, const char *text, size_t length, bool begins, struct id_list *out)
+/* Where in the whole text something stands: where it begins, behind a special, or neither. See wants_space. */
+struct place {
+    bool begins, first;
+};
+
+/* What the specials of one turn leave is for the next turn, and in the end for merges. */
+static void encode_turn(struct bpe_coder *c, int turn, const char *text, size_t length, struct place *p, struct id_list *out)
 {
     size_t plain = 0;
-    bool first = begins;
+    if (turn == SPECIAL_TURNS) {
+        encode_plain(c, text, length, p->begins, p->first, out);
+        return;
+    }
     for (size_t at = 0; at < length && c->b->n_specials;) {
-        const struct bpe_special *s = special_at(c->b, text + at, length - at);
+        const struct bpe_special *s = special_at(c->b, turn, text + at, length - at);
         if (!s) {
             at++;
             continue;
         }
-        encode_plain(c, text + plain, at - plain, begins, first, out);
+        encode_turn(c, turn + 1, text + plain, at - plain, p, out);
         put(out, s->id);
-        begins = true;
-        first = false;
+        *p = (struct place){.begins = true};
         plain = at += s->length;
     }
-    encode_plain(c, text + plain, length - plain, begins, first, out);
+    encode_turn(c, turn + 1, text + plain, length - plain, p, out);
+}
+
+void bpe_encode(struct bpe_coder *c, const char *text, size_t length, bool begins, struct id_list *out)
+{
+    encode_turn(c, 0, text, length, &(struct place){.begins = begins, .first = begins}, out);
 }

@@ -13,10 +13,14 @@ struct bpe_bytes {
     uint32_t length;
 };
 
+/* Specials are looked for in two turns: those of the second only in what the first left. */
+enum { SPECIAL_TURNS = 2 };
+
 struct bpe_special {
     const char *text;
     uint32_t length;
     int32_t id;
+    int turn;                   /* 1: it is "normalized", and looked for in the normalized text */
 };
 
 /* Slots of a table with open addressing: left and right id -> what they become, and how early. */
@@ -56,7 +60,7 @@ struct bpe {
     int n_merges;
     struct bpe_special *specials;       /* longest first */
     int n_specials;
-    bool special_starts[256];   /* first bytes of specials */
+    bool special_starts[SPECIAL_TURNS][256];    /* first bytes of specials */
 };
 
 /* The id of a token with these bytes; -1: there is none. */

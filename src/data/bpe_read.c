@@ -104,7 +104,8 @@ static enum status measure(struct reader *r, const json_t *vocab, const json_t *
 /* A token that is also an added one stands as it is, and not in characters for bytes. */
 static bool is_added(const struct bpe *b, const char *token)
 {
-    return b->n_specials && b->special_starts[(unsigned char)*token] && bpe_special(b, token) >= 0;
+    const unsigned char c = (unsigned char)*token;
+    return (b->special_starts[0][c] || b->special_starts[1][c]) && bpe_special(b, token) >= 0;
 }
 
 static enum status refuse_token(const struct reader *r, const char *token)
@@ -175,8 +176,9 @@ static enum status take_specials(struct reader *r, const json_t *added, char **a
             st = take_token(r, content, strlen(content), id, at);
         if (st != OK)
             return st;
-        b->specials[b->n_specials++] = (struct bpe_special){b->tokens[id].at, b->tokens[id].length, (int32_t)id};
-        b->special_starts[(unsigned char)*content] = true;
+        const int turn = json_is_true(json_object_get(one, "normalized"));
+        b->specials[b->n_specials++] = (struct bpe_special){b->tokens[id].at, b->tokens[id].length, (int32_t)id, turn};
+        b->special_starts[turn][(unsigned char)*content] = true;
     }
     qsort(b->specials, (size_t)b->n_specials, sizeof *b->specials, compare_specials);
     return OK;

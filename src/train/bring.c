@@ -114,13 +114,13 @@ static json_t *manifest_of(const struct import *im, const struct import_result *
     char *config = config_text(&r->config);         /* NULL makes nothing of all of it */
     json_t *j = json_pack("{s:o, s:s, s:o, s:{s:o, s:s}}", "name", json_text(r->config.name), "config", config, "tokenizer",
                           tokenizer_json(&im->tokenizer), "imported", "from", json_text(r->from), "family", r->title);
-    json_t *ends;
-    const enum status st = text_ends_of(&ends, weights_said(im->weights), r->config.model.vocab, NULL);
-    if (j && (st != OK || (ends && json_object_set(j, "text_ends", ends)))) {
+    json_t *said;
+    const enum status st = said_of(&said, weights_said(im->weights), r->config.model.vocab, NULL);
+    if (j && (st != OK || (said && json_object_set(j, "said", said)))) {
         json_decref(j);
         j = NULL;
     }
-    json_decref(ends);
+    json_decref(said);
     free(config);
     return j;
 }
@@ -196,12 +196,12 @@ static enum status open_init(struct weights **out, struct model_run *r, struct e
     struct checkpoint ck;
     if (!checkpoint_is_folder(path) || weights_is_folder(path)) {
         const enum status st = weights_open(out, path, err);
-        return st == OK ? text_ends_of(&r->text_ends, weights_said(*out), vocab, err) : st;
+        return st == OK ? said_of(&r->said, weights_said(*out), vocab, err) : st;
     }
     enum status st = checkpoint_load(&ck, path, err);
     if (st != OK)
         return st;
-    st = text_ends_of(&r->text_ends, json_object_get(ck.manifest, "text_ends"), vocab, err);
+    st = said_of(&r->said, json_object_get(ck.manifest, "said"), vocab, err);
     if (st == OK)
         st = weights_take(out, &ck.weights, ck.path, err);
     checkpoint_release(&ck);
@@ -249,8 +249,8 @@ enum status model_run_load_init(struct model_run *r, struct error *err)
     if (!*r->config.train.init)
         return OK;
     r->init_tensors = 0;
-    json_decref(r->text_ends);
-    r->text_ends = NULL;
+    json_decref(r->said);
+    r->said = NULL;
     enum status st = open_init(&w, r, err);
     if (st == OK)
         st = write_parameters(r, w, err);

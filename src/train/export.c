@@ -13,7 +13,7 @@
 
 struct export {
     const char *part;                   /* of the folder, that is not seen before all of it is there */
-    json_t *ends;                       /* see text_ends_of */
+    json_t *said;                       /* see said_of */
     struct trained *from;
     struct export_result *result;
 };
@@ -42,7 +42,7 @@ static enum status write_json(struct export *x, const char *name, json_t *j, str
 static bool add_token(json_t *to, const char *key, const struct export *x, const char *id_key)
 {
     char room[TOKEN_TEXT_MAX];
-    const char *text = text_ends_token(x->ends, id_key, &x->from->tokenizer, room);
+    const char *text = said_token(x->said, id_key, &x->from->tokenizer, room);
     return !text || !json_object_set_new(to, key, json_string(text));
 }
 
@@ -76,7 +76,7 @@ static enum status export_weights(struct export *x, enum export_form form, struc
     wrote(x, "config.json");
     wrote(x, "model.safetensors");
     if (form == EXPORT_HF)
-        return weights_export(x->part, &t->config.model, x->ends, &t->checkpoint.weights, err);
+        return weights_export(x->part, &t->config.model, x->said, &t->checkpoint.weights, err);
     wrote(x, "model.py");
     return weights_export_torch(x->part, &t->config.model, &t->checkpoint.weights, err);
 }
@@ -86,15 +86,15 @@ static enum status export_files(struct export *x, enum export_form form, struct 
     struct trained *t = x->from;
     const int64_t vocab = t->config.model.vocab;
     json_t *known;
-    enum status st = text_ends_of(&known, json_object_get(t->checkpoint.manifest, "text_ends"), vocab, err);
+    enum status st = said_of(&known, json_object_get(t->checkpoint.manifest, "said"), vocab, err);
     if (st == OK)
-        st = text_ends_with(&x->ends, known, &t->tokenizer, vocab, err);
+        st = said_with_ends(&x->said, known, &t->tokenizer, vocab, err);
     json_decref(known);
     if (st == OK)
         st = export_weights(x, form, err);
     if (st == OK)
         st = export_tokenizer(x, err);
-    json_decref(x->ends);
+    json_decref(x->said);
     return st != OK || setup_goes_on("files") ? st : error_stopped(err, "stopped; nothing was written");
 }
 

@@ -152,7 +152,7 @@ void model_run_close(struct model_run *r)
     if (r->backend)
         r->backend->free(r->backend);
     dataset_free(r->dataset);
-    json_decref(r->text_ends);
+    json_decref(r->said);
 }
 
 /* Forward and backward change two things that outlive them: accumulators, and the tick that dropout counts by. */

@@ -181,7 +181,7 @@ static json_t *extra_json(const struct model_run *r, const struct carried *carri
         json_decref(j);
         j = NULL;
     }
-    if (j && r->text_ends && json_object_set(j, "text_ends", r->text_ends)) {
+    if (j && r->said && json_object_set(j, "said", r->said)) {
         json_decref(j);
         j = NULL;
     }
@@ -350,8 +350,8 @@ enum status state_resume(struct model_run *r, const char *out, int64_t *step, st
     }
     if (st == OK) {
         *step = ck.step;
-        json_decref(r->text_ends);
-        st = text_ends_of(&r->text_ends, json_object_get(ck.manifest, "text_ends"), r->config.model.vocab, err);
+        json_decref(r->said);
+        st = said_of(&r->said, json_object_get(ck.manifest, "said"), r->config.model.vocab, err);
     }
     if (st == OK)
         st = carried_of(carried, r, &ck, err);

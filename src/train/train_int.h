@@ -63,7 +63,7 @@ struct model_run {
     int init_tensors;               /* parameters that train.init gave; 0: none */
     const char *init_title;         /* whose they are, and of which types */
     char init_types[64];
-    json_t *text_ends;              /* see text_ends_of */
+    json_t *said;                   /* see said_of */
     char changed[CHANGED_MAX];      /* keys of the config that a resumed run did not have so: "train.lr 0.001 -> 0.0005"; empty: none */
 };
 
@@ -217,14 +217,14 @@ json_t *tokenizer_json(const struct tokenizer *t);
 /* The same back (trained.c); `where`, for messages, is the file that it stands in. */
 enum status tokenizer_of_json(struct tokenizer *out, const json_t *j, const char *where, struct error *err);
 
-/* The ids that a model's texts begin and end with, as the config.json that it came with has them: bos_token_id and eos_token_id. They go
- * from checkpoint to checkpoint with the model, which cannot tell them otherwise (text_ends.c). What is made is the caller's, and
+/* What the config.json that a model came with said, and its weights do not tell: bos_token_id and eos_token_id, the ids that texts begin and
+ * end with, and max_position_embeddings. It goes from checkpoint to checkpoint with the model (said.c). What is made is the caller's, and
  * NULL where nothing is known. */
-enum status text_ends_of(json_t **out, const json_t *from, int64_t vocab, struct error *err);        /* those of the two keys that are ids below vocab */
-/* And, for what is not known, what the tokenizer's names say; never NULL. */
-enum status text_ends_with(json_t **out, const json_t *known, const struct tokenizer *t, int64_t vocab, struct error *err);
+enum status said_of(json_t **out, const json_t *from, int64_t vocab, struct error *err);        /* those of these keys that are ids below vocab, or a length */
+/* And, for ids that are not known, what the tokenizer's names say; never NULL. */
+enum status said_with_ends(json_t **out, const json_t *known, const struct tokenizer *t, int64_t vocab, struct error *err);
 /* The special token that the first id of a key is; returns out, or NULL: none. */
-const char *text_ends_token(const json_t *ends, const char *key, const struct tokenizer *t, char out[TOKEN_TEXT_MAX]);
+const char *said_token(const json_t *said, const char *key, const struct tokenizer *t, char out[TOKEN_TEXT_MAX]);
 json_t *domain_samples_json(const struct dataset *d);       /* training samples of each domain; NULL: no memory */
 /* Refuses to continue a checkpoint whose model, data or order of samples is not the run's. */
 enum status same_run(struct model_run *r, const struct checkpoint *ck, struct error *err);

@@ -98,17 +98,28 @@ static enum status write_tensors(const char *path, const struct family *f, const
     return st;
 }
 
-/* NULL: no memory. */
-static json_t *with_ends(json_t *config, const json_t *ends)
+/* Samples may be longer by now than the model was made for. */
+static bool is_outgrown(const char *key, const json_t *said, const json_t *is)
 {
-    if (config && ends && json_object_update_existing(config, (json_t *)ends)) {
-        json_decref(config);
-        return NULL;
+    return !strcmp(key, "max_position_embeddings") && json_integer_value(said) < json_integer_value(is);
+}
+
+/* Keys that the family has no such word for are left out. NULL: no memory. */
+static json_t *with_said(json_t *config, const json_t *said)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)said, key, v) {
+        const json_t *is = json_object_get(config, key);
+        if (is && !is_outgrown(key, v, is) && json_object_set(config, key, v)) {
+            json_decref(config);
+            return NULL;
+        }
     }
     return config;
 }
 
-enum status weights_export(const char *folder, const struct config_model *m, const json_t *ends, const struct safetensors *from, struct error *err)
+enum status weights_export(const char *folder, const struct config_model *m, const json_t *said, const struct safetensors *from, struct error *err)
 {
     const struct family *f = family_for(m->arch);
     char path[CONFIG_PATH_MAX + 32];
@@ -118,7 +129,7 @@ enum status weights_export(const char *folder, const struct config_model *m, con
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     enum status st = write_tensors(path, f, m, from, err);
     snprintf(path, sizeof path, "%s/config.json", folder);
-    return st == OK ? write_json(path, with_ends(f->write_config(m), ends), err) : st;
+    return st == OK ? write_json(path, with_said(f->write_config(m), said), err) : st;
 }
 
 /* ---- plain PyTorch ---- */

@@ -124,19 +124,6 @@ static int64_t count_layers(const struct weights *w)
     return most + 1;
 }
 
-static bool same_numbers(const struct tensor *a, const struct tensor *b)
-{
-    return a && b && a->type == b->type && tensor_bytes(a) == tensor_bytes(b) && !memcmp(a->data, b->data, tensor_bytes(a));
-}
-
-/* Without a word about it, a head that is the same as the embeddings, or is not there, is tied to them. */
-static bool looks_tied(const struct weights *w)
-{
-    enum layout layout;
-    const struct tensor *head = tensor_of(w, "head.weight", &layout);
-    return !head || same_numbers(head, tensor_of(w, "emb.weight", &layout));
-}
-
 static void look_at_tensors(struct model_facts *f, const struct weights *w)
 {
     enum layout layout;
@@ -151,8 +138,7 @@ static void look_at_tensors(struct model_facts *f, const struct weights *w)
         f->positions = rows_of(w, "pos.weight");
     if (!f->kv_heads && w->family->arch == ARCH_LLAMA && f->heads && f->dim >= f->heads)
         f->kv_heads = rows_of(w, "blocks.0.attn.k.weight") / (f->dim / f->heads);
-    if (!f->tied_known)
-        f->tied = looks_tied(w);
+    f->tied = (f->tied || !f->tied_known) && !weights_head_differs(w);      /* whatever config.json says, no numbers are lost */
 }
 
 /* ---- as a configuration ---- */
@@ -248,18 +234,30 @@ static enum status blame_theirs(const struct weights *w, struct error *err)
     return error_set(err, err->status, "'%.400s': %.600s", where_of(w, where), text);
 }
 
-static enum status read_facts(const struct weights *w, struct model_facts *f, struct error *err)
+static enum status read_said(const struct weights *w, struct model_facts *f, struct error *err)
 {
     char where[WHERE_MAX];
-    enum status st = OK;
     where_of(w, where);
     if (is_there(w->config, "quantization_config"))
         return error_set(err, BAD_INPUT, "'%s' has a quantization_config; hone reads weights of F32, F16, BF16 and F64", where);
-    if (w->config && w->family->read_config)
-        st = w->family->read_config(f, w->config, where, err);
+    return w->config && w->family->read_config ? w->family->read_config(f, w->config, where, err) : OK;
+}
+
+static enum status read_facts(const struct weights *w, struct model_facts *f, struct error *err)
+{
+    const enum status st = read_said(w, f, err);
     if (st == OK)
         look_at_tensors(f, w);
     return st;
+}
+
+const char *weights_note(const struct weights *w)
+{
+    struct model_facts f = {0};
+    struct error unused;
+    if (w->family->note || read_said(w, &f, &unused) != OK || !f.tied || !weights_head_differs(w))
+        return w->family->note;
+    return "config.json ties the head to the embeddings, and the files have a head with other numbers: it is imported as a head of its own";
 }
 
 enum status weights_config(const struct weights *w, struct config *out, const char *const *sets, int n_sets, struct error *err)

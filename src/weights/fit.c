@@ -1,4 +1,5 @@
 /* Do the tensors that were brought fit a program? Whatever does not is listed by name, with what is nearest to it. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +55,78 @@ static enum status check_tensor(const struct weights *w, const struct tensor *t,
     return error_set(err, BAD_INPUT, "'%s': tensor '%s' is %s, and this model needs %s", w->where, name, shape_text(has, a), shape_text(want, b));
 }
 
+/* ---- numbers, and whether they are the same ---- */
+
+static float number(const struct tensor *t, int64_t i)
+{
+    switch (t->type) {
+    case TENSOR_F16:
+        return f16_value(((const uint16_t *)t->data)[i]);
+    case TENSOR_BF16:
+        return bf16_value(((const uint16_t *)t->data)[i]);
+    case TENSOR_F64:
+        return (float)((const double *)t->data)[i];
+    default:
+        return ((const float *)t->data)[i];
+    }
+}
+
+static bool same_shape(const struct tensor *a, const struct tensor *b)
+{
+    return a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+}
+
+/* Whatever they are stored as. */
+static bool same_numbers(const struct tensor *a, const struct tensor *b)
+{
+    if (!same_shape(a, b) || !is_number_type(a->type) || !is_number_type(b->type))
+        return false;
+    if (a->type == b->type && !memcmp(a->data, b->data, tensor_bytes(a)))
+        return true;
+    int64_t n = 1;
+    for (int i = 0; i < a->rank; i++)
+        n *= a->dim[i];
+    for (int64_t i = 0; i < n; i++) {
+        const float x = number(a, i), y = number(b, i);
+        if (x != y && !(isnan(x) && isnan(y)))
+            return false;
+    }
+    return true;
+}
+
+/* Of a parameter of ours; *name: as it is in the file. NULL: there is none. */
+static const struct tensor *tensor_of(const struct weights *w, const char *ours, char room[NAME_MAX_BYTES], const char **name)
+{
+    const struct name_row *row;
+    int part;
+    *name = theirs_of(w, ours, room, &row, &part);
+    return *name ? weights_find(w, *name) : NULL;
+}
+
+bool weights_head_differs(const struct weights *w)
+{
+    char room[NAME_MAX_BYTES];
+    const char *name;
+    const struct tensor *head = tensor_of(w, "head.weight", room, &name), *words = tensor_of(w, "emb.weight", room, &name);
+    return head && words && !same_numbers(head, words);
+}
+
+/* A tied head has no place for numbers of its own, which must not be lost without a word. */
+static enum status check_head(const struct weights *w, const struct config_model *m, struct error *err)
+{
+    char rooms[2][NAME_MAX_BYTES];
+    const char *head, *words;
+    if (!config_head_is_tied(m) || !weights_head_differs(w))
+        return OK;
+    tensor_of(w, "head.weight", rooms[0], &head);
+    tensor_of(w, "emb.weight", rooms[1], &words);
+    return error_set(err, BAD_INPUT, "'%s': tensor '%s' has other numbers than '%s', and this model's head is tied to the embeddings; set model.head to own",
+                     w->where, head, words);
+}
+
 /* ---- what is too much ---- */
 
-/* A tensor of theirs that nothing of the program needs. A head beside tied embeddings is the embeddings once more. */
+/* A tensor of theirs that nothing of the program needs. A head beside tied embeddings is the embeddings once more (check_head). */
 static bool is_spare(const struct weights *w, const struct program *p, const struct config_model *m, const char *name)
 {
     char ours[NAME_MAX_BYTES];
@@ -145,6 +215,8 @@ enum status weights_check(const struct weights *w, const struct program *p, cons
     for (int i = 0; i < p->n_values && st == OK; i++)
         if (p->values[i].kind == VALUE_PARAMETER && !p->values[i].slice)
             st = check_parameter(w, &p->values[i], &missing, &a, err);
+    if (st == OK && !missing.n)
+        st = check_head(w, m, err);
     for (int i = 0; i < w->n && st == OK; i++)
         if (is_spare(w, p, m, w->tensors[i].name))
             list_add(&spare, &a, w->tensors[i].name);
@@ -157,20 +229,6 @@ enum status weights_check(const struct weights *w, const struct program *p, cons
 }
 
 /* ---- copies ---- */
-
-static float number(const struct tensor *t, int64_t i)
-{
-    switch (t->type) {
-    case TENSOR_F16:
-        return f16_value(((const uint16_t *)t->data)[i]);
-    case TENSOR_BF16:
-        return bf16_value(((const uint16_t *)t->data)[i]);
-    case TENSOR_F64:
-        return (float)((const double *)t->data)[i];
-    default:
-        return ((const float *)t->data)[i];
-    }
-}
 
 void weights_copy(const struct weights *w, const struct value *v, const struct config_model *m, float *to)
 {

@@ -64,20 +64,31 @@ static enum status read_rope_type(struct model_facts *f, const json_t *rope, con
     return read_scaling(f, rope, where, err);
 }
 
-/* Since version 5 of transformers in rope_parameters, before in rope_theta and rope_scaling. */
-static enum status read_rope(struct model_facts *f, const json_t *j, const char *where, struct error *err)
+/* Since version 5 of transformers in rope_parameters, before in rope_theta and rope_scaling. Where there are both, rope_scaling alone counts unless it
+ * is empty, as there: the type of one with the factor of the other would be a third model. */
+static enum status find_rope(const json_t **out, const json_t *j, const char *where, struct error *err)
 {
     static const char *const keys[] = {"rope_parameters", "rope_scaling"};
-    enum status st = facts_real(&f->rope_base, j, "rope_theta", where, err);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && st == OK; i++) {
+    *out = NULL;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *rope = json_object_get(j, keys[i]);
         if (rope && !json_is_null(rope) && !json_is_object(rope))
             return error_set(err, BAD_INPUT, "'%s': %s is not an object", where, keys[i]);
-        st = facts_real(&f->rope_base, rope, "rope_theta", where, err);
-        if (st == OK)
-            st = read_rope_type(f, rope, json_object_get(rope, "rope_type") ? "rope_type" : "type", where, err);
+        if (json_object_size(rope))
+            *out = rope;
     }
-    return st;
+    return OK;
+}
+
+static enum status read_rope(struct model_facts *f, const json_t *j, const char *where, struct error *err)
+{
+    const json_t *rope;
+    enum status st = find_rope(&rope, j, where, err);
+    if (st == OK)
+        st = facts_real(&f->rope_base, j, "rope_theta", where, err);
+    if (st == OK)
+        st = facts_real(&f->rope_base, rope, "rope_theta", where, err);
+    return st == OK ? read_rope_type(f, rope, json_object_get(rope, "rope_type") ? "rope_type" : "type", where, err) : st;
 }
 
 static enum status check_head_width(const struct model_facts *f, const json_t *j, const char *where, struct error *err)
@@ -125,7 +136,8 @@ static json_t *write_rope(const struct config_model *m)
     return rope;
 }
 
-/* The context that the angles are made for, where they are scaled for one. */
+/* The context that the angles are made for, where they are scaled for one; what config.json said of it, where the model came with one, goes
+ * before (export.c). */
 static int64_t positions_of(const struct config_model *m)
 {
     const double made_for = m->rope_scaling == ROPE_LLAMA3 ? m->rope_factor * (double)m->rope_context : 0;

@@ -256,7 +256,6 @@ void weights_free(struct weights *w)
 const char *weights_title(const struct weights *w) { return w->family->title; }
 const char *weights_types(const struct weights *w) { return w->types; }
 const char *weights_folder(const struct weights *w) { return w->folder[0] ? w->folder : NULL; }
-const char *weights_note(const struct weights *w) { return w->family->note; }
 int weights_files(const struct weights *w) { return w->n_files; }
 bool weights_has_config(const struct weights *w) { return w->config != NULL; }
 const json_t *weights_said(const struct weights *w) { return w->config; }

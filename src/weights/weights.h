@@ -28,7 +28,7 @@ const char *weights_folder(const struct weights *w);    /* where a tokenizer may
 int weights_files(const struct weights *w);
 bool weights_has_config(const struct weights *w);       /* a config.json or params.json lies beside it */
 const json_t *weights_said(const struct weights *w);    /* that file; NULL: there is none */
-/* What ours does otherwise, in words; NULL: nothing. */
+/* What ours does otherwise than theirs, or than config.json says, in words; NULL: nothing. */
 const char *weights_note(const struct weights *w);
 
 /* The configuration of the model that it says it is, with overrides ("model.seq=256"). */
@@ -39,9 +39,10 @@ enum status weights_check(const struct weights *w, const struct program *p, cons
 /* One parameter, after that check, in our layout: (shape_count) numbers. */
 void weights_copy(const struct weights *w, const struct value *parameter, const struct config_model *m, float *to);
 
-/* Writes the parameters of a model (our names) into an existing folder as config.json and model.safetensors of Hugging Face. `ends`
- * (NULL: not known) has the ids that texts begin and end with: bos_token_id and eos_token_id as config.json has them. */
-enum status weights_export(const char *folder, const struct config_model *m, const json_t *ends, const struct safetensors *from, struct error *err);
+/* Writes the parameters of a model (our names) into an existing folder as config.json and model.safetensors of Hugging Face. `said`
+ * (NULL: nothing) has what is known of it besides, as config.json has it: bos_token_id and eos_token_id, which texts begin and end with, and
+ * max_position_embeddings, where the model was made for more positions than its samples have. */
+enum status weights_export(const char *folder, const struct config_model *m, const json_t *said, const struct safetensors *from, struct error *err);
 /* The same as model.py of plain PyTorch, its config.json, and model.safetensors with our names. */
 enum status weights_export_torch(const char *folder, const struct config_model *m, const struct safetensors *from, struct error *err);
 

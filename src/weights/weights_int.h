@@ -91,6 +91,9 @@ enum status facts_need(const json_t *j, const char *key, const char *where, stru
 enum status facts_want_bool(const json_t *j, const char *key, bool wanted, const char *why, const char *where, struct error *err);
 enum status facts_want_word(const json_t *j, const char *key, const char *const *words, const char *where, struct error *err);
 
+/* Has it a head with other numbers than its embeddings? */
+bool weights_head_differs(const struct weights *w);
+
 /* The row of theirs that row `row` of ours is. */
 int64_t layout_row(enum layout l, const struct config_model *m, int64_t row);
 

@@ -68,6 +68,26 @@ sed -i -e 's/"bos_token_id": 7/"bos_token_id": 40/' -e 's/"eos_token_id": \[9, 1
 ok import ends --out runs/wrong
 ok export runs/wrong --to hf --out hf-wrong
 json hf-wrong/config.json 'j["bos_token_id"] is null and j["eos_token_id"] is null'
+# ---- so does the length that a model was made for, which its samples may not have; where they are longer, theirs counts
+cp -r llama long
+sed -i 's/"max_position_embeddings": 12/"max_position_embeddings": 131072/' long/config.json
+ok import long --set model.seq=8 --out runs/long
+ok train runs/long/config.yaml $data --set train.init=runs/long --set train.batch_size=2 --steps 1 --out runs/longer
+ok train runs/long/config.yaml $data --set train.init=runs/long --set train.batch_size=2 --steps 2 --out runs/longer --resume
+ok train runs/long/config.yaml $data --set train.init=long --set train.batch_size=2 --steps 1 --out runs/at-once
+for run in long longer at-once; do
+    ok export runs/$run --to hf --out hf-$run
+    json hf-$run/config.json 'j["max_position_embeddings"] == 131072'
+done
+ok train runs/llama/config.yaml $data --set train.init=runs/llama --set train.batch_size=2 --set model.seq=20 --steps 1 --out runs/outgrown
+ok export runs/outgrown --to hf --out hf-outgrown
+json hf-outgrown/config.json 'j["max_position_embeddings"] == 20'
+ok import meta --set model.seq=8 --out runs/short-meta
+ok export runs/short-meta --to hf --out hf-short-meta
+json hf-short-meta/config.json 'j["max_position_embeddings"] == 12'
+ok import gpt2 --set model.seq=5 --out runs/short
+ok export runs/short --to hf --out hf-short
+json hf-short/config.json 'j["n_positions"] == 12'
 for i in $(seq 200); do echo "some words and some other words $i"; done >words.txt
 tiny
 ok tokenizer train words.txt --vocab 280 --out own.json
@@ -182,8 +202,16 @@ refused 2 "hone: 'llama/config.json': attention_bias is true, and that cannot be
 config llama head_dim 8
 refused 2 "hone: 'llama/config.json': head_dim is 8, and hidden_size 16 has 4 heads; heads whose width is not hidden_size / num_attention_heads cannot be read so far" \
     import llama --out x
+# a head beside embeddings that it is said to be tied to: with other numbers, it is none that may be lost
 config llama tie_word_embeddings true
-ok import llama --out runs/tied             # a head that is given beside tied embeddings counts for nothing
+ok import llama --out runs/tied
+cmp runs/tied/checkpoints/step-00000000/weights.safetensors runs/llama/checkpoints/step-00000000/weights.safetensors || fail "a head is lost"
+grep -q '^sizes .* head own$' out &&
+    grep -qx 'note        config.json ties the head to the embeddings, and the files have a head with other numbers: it is imported as a head of its own' out ||
+    fail "a head beside tied embeddings is not told of: $(cat out)"
+differs="tensor 'lm_head.weight' has other numbers than 'embed_tokens.weight', and this model's head is tied to the embeddings; set model.head to own"
+refused 2 "hone: 'llama': $differs" import llama --set model.head=tied --out x
+refused 2 "hone: --set train.init=\"llama\": 'llama': $differs" train runs/llama/config.yaml $data --set train.init=llama --set model.head=tied --out x
 [ ! -e x ] || fail "a refused import left a folder"
 
 # names that are nobody's, and a model of another size as train.init

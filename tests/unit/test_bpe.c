@@ -26,7 +26,7 @@ static void check_decoding(const struct bpe *b, const struct id_list *ids, const
 static void test_ids(void **state)
 {
     (void)state;
-    static const char *const names[] = {"gpt2", "llama3", "digits", "prefix"};
+    static const char *const names[] = {"gpt2", "llama3", "digits", "prefix", "overlap"};
     size_t size;
     char *text = read_text(BPE "text.txt", &size);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -108,6 +108,34 @@ static void test_what_it_is(void **state)
     weights_free(w);
 }
 
+/* rope_parameters beside rope_scaling: one of them counts, and all of it. */
+static void test_angles_said_twice(void **state)
+{
+    (void)state;
+#define LLAMA3 "{\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 64, \"rope_theta\": 700.0}"
+    static const struct { const char *said; enum rope_scaling scaling; double factor, base; } cases[] = {
+        {"{\"rope_parameters\": " LLAMA3 "}", ROPE_LLAMA3, 8, 700},
+        {"{\"rope_theta\": 600.0, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}}", ROPE_LINEAR, 2, 600},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": " LLAMA3 ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}}", ROPE_LINEAR, 2, 600},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": " LLAMA3 ", \"rope_scaling\": {\"rope_type\": \"default\"}}", ROPE_PLAIN, 0, 600},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": {\"rope_type\": \"yarn\"}, \"rope_scaling\": " LLAMA3 "}", ROPE_LLAMA3, 8, 700},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": " LLAMA3 ", \"rope_scaling\": {}}", ROPE_LLAMA3, 8, 700},
+        {"{\"rope_theta\": 600.0, \"rope_parameters\": " LLAMA3 ", \"rope_scaling\": null}", ROPE_LLAMA3, 8, 700},
+        {"{\"rope_parameters\": {}, \"rope_scaling\": {}}", ROPE_PLAIN, 0, 10000},
+    };
+#undef LLAMA3
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_facts f = {0};
+        struct error err;
+        json_t *j = json_loads(cases[i].said, 0, NULL);
+        assert_non_null(j);
+        assert_ok(family_llama.read_config(&f, j, "config.json", &err), err);
+        assert_int_equal(f.rope_scaling, cases[i].scaling);
+        assert_true(f.rope_factor == cases[i].factor && f.rope_base == cases[i].base);
+        json_decref(j);
+    }
+}
+
 /* Fewer positions than the table has: all of its rows are kept. */
 static void test_shorter_samples(void **state)
 {
@@ -204,7 +232,7 @@ static struct weights *made_of(const char *const *names, int n, float *numbers)
     w->n_files = 1;
     snprintf(w->where, sizeof w->where, "made");
     for (int i = 0; i < n; i++) {
-        const bool matrix = strstr(names[i], "c_") && strstr(names[i], "weight"), table = strstr(names[i], "wte") || strstr(names[i], "wpe");
+        const bool matrix = strstr(names[i], "c_") && strstr(names[i], "weight"), table = strstr(names[i], "wte") || strstr(names[i], "wpe") || strstr(names[i], "lm_");
         const int64_t wide = strstr(names[i], "attn.c_attn") ? 12 : strstr(names[i], "c_fc") ? 16 : 4, in = strstr(names[i], "mlp.c_proj") ? 16 : 4;
         w->files[0].tensors[i] = (struct tensor){.name = names[i], .type = TENSOR_F32, .rank = matrix || table ? 2 : 1,
                                                  .dim = {table ? 6 : matrix ? in : wide, table ? 4 : matrix ? wide : 0}, .data = numbers};
@@ -231,13 +259,16 @@ static void expect_refusal(const char *const *names, int n, const char *text)
     weights_free(w);
 }
 
+enum { N = 17 };
+static const char *const gpt2_names[N] = {"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.ln_1.bias", "h.0.attn.c_attn.weight", "h.0.attn.c_attn.bias",
+                                          "h.0.attn.c_proj.weight", "h.0.attn.c_proj.bias", "h.0.ln_2.weight", "h.0.ln_2.bias", "h.0.mlp.c_fc.weight",
+                                          "h.0.mlp.c_fc.bias", "h.0.mlp.c_proj.weight", "h.0.mlp.c_proj.bias", "ln_f.weight", "ln_f.bias", "h.0.attn.bias"};
+
 static void test_what_does_not_fit(void **state)
 {
     (void)state;
-    const char *names[] = {"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.ln_1.bias", "h.0.attn.c_attn.weight", "h.0.attn.c_attn.bias",
-                           "h.0.attn.c_proj.weight", "h.0.attn.c_proj.bias", "h.0.ln_2.weight", "h.0.ln_2.bias", "h.0.mlp.c_fc.weight",
-                           "h.0.mlp.c_fc.bias", "h.0.mlp.c_proj.weight", "h.0.mlp.c_proj.bias", "ln_f.weight", "ln_f.bias", "h.0.attn.bias"};
-    enum { N = sizeof names / sizeof *names };
+    const char *names[N];
+    memcpy(names, gpt2_names, sizeof names);
     expect_refusal(names, N, NULL);
     names[2] = "h.0.ln1.weight";
     expect_refusal(names, N, "'made' does not fit this model: it lacks 'h.0.ln_1.weight' (nearest: 'h.0.ln1.weight'), it has too much: 'h.0.ln1.weight'");
@@ -252,11 +283,53 @@ static void test_what_does_not_fit(void **state)
     expect_refusal(names, N, "'made' does not fit this model: it lacks 'ln_f.weight', it has too much: 'wte.c_.weight'");
 }
 
+/* A head in the file beside a config.json that ties it: own where it has other numbers, whatever they are stored as. */
+static void test_heads(void **state)
+{
+    (void)state;
+    static float numbers[256], others[256];
+    static uint16_t halves[256], other_halves[256];
+    static double doubles[256];
+    static const struct { enum tensor_type type; void *data; int64_t rows; const char *said; bool tied, note; } cases[] = {
+        {TENSOR_F32, numbers, 6, "{}", true, false},       {TENSOR_F32, others, 6, "{}", false, true},
+        {TENSOR_F16, halves, 6, "{}", true, false},        {TENSOR_F16, other_halves, 6, "{}", false, true},
+        {TENSOR_F64, doubles, 6, "{}", true, false},       {TENSOR_F32, numbers, 5, "{}", false, true},
+        {TENSOR_F32, others, 6, "{\"tie_word_embeddings\": true}", false, true},
+        {TENSOR_F32, others, 6, "{\"tie_word_embeddings\": false}", false, false},
+        {TENSOR_F32, numbers, 6, "{\"tie_word_embeddings\": false}", false, false},
+        {TENSOR_F32, numbers, 6, NULL, true, false},       {TENSOR_F16, halves, 6, NULL, true, false},  {TENSOR_F32, others, 6, NULL, false, false},
+    };
+    const char *names[N];
+    memcpy(names, gpt2_names, sizeof names);
+    names[16] = "lm_head.weight";
+    for (int i = 0; i < 256; i++) {
+        numbers[i] = others[i] = (float)(i % 2), doubles[i] = i % 2;
+        halves[i] = other_halves[i] = i % 2 ? 0x3C00 : 0;
+    }
+    others[23] = 0.5f;                  /* the last of the head's */
+    other_halves[23] = 0x3800;
+    numbers[0] = others[0] = NAN, doubles[0] = (double)NAN;
+    halves[0] = other_halves[0] = 0x7E00;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weights *w = made_of(names, N, numbers);
+        struct tensor *head = &w->files[0].tensors[16];
+        head->type = cases[i].type;
+        head->data = cases[i].data;
+        head->dim[0] = cases[i].rows;
+        w->config = cases[i].said ? json_loads(cases[i].said, 0, NULL) : NULL;
+        const struct config c = config_of(w, "model.heads=2");
+        assert_int_equal(config_head_is_tied(&c.model), cases[i].tied);
+        assert_int_equal(weights_note(w) != NULL, cases[i].note);
+        weights_free(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits),        cmocka_unit_test(test_what_it_is),  cmocka_unit_test(test_shorter_samples),
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_names),       cmocka_unit_test(test_what_does_not_fit),
+        cmocka_unit_test(test_heads),         cmocka_unit_test(test_angles_said_twice),
     };
     return cmocka_run_group_tests(tests, make_backends, free_backends);
 }
