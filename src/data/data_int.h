@@ -108,7 +108,7 @@ struct text {
 };
 enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err);
 enum status text_generate(struct text *t, enum data_domain domain, const struct config_data *c, struct error *err);
-bool text_is_bytes(const struct config_data *c, const struct tokenizer *given);      /* one token per byte, not per character */
+bool text_is_bytes(const struct config_data *c, const struct tokenizer *given);      /* one token per byte: data.max_chars counts bytes */
 /* Gives each its store, and their datasets one vocabulary: the given one, or that of all texts. */
 enum status texts_tokenize(struct text *texts, int n, const struct config_data *c, const struct tokenizer *given,
                            struct error *err);
