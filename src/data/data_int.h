@@ -28,7 +28,7 @@ void store_set(struct store *s, int64_t at, int32_t id);
 /* Opens a shard of tokens: nanoGPT's raw uint16, or llm.c's with a header. See shard.c for the formats. */
 enum status shard_open(struct store *out, const char *path, struct error *err);
 
-enum { DATA_WARNINGS = 2, DATA_WARNING = CONFIG_PATH_MAX + 512 };
+enum { DATA_WARNINGS = 4, DATA_WARNING = 2 * CONFIG_PATH_MAX + 512 };
 
 /* A stretch of a store that belongs to one split; windows do not leave it. */
 struct range {
