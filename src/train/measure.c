@@ -29,7 +29,8 @@ static double hidden_since(const struct dist *d, struct dist_bytes before)
     return now.all > before.all ? (now.hidden - before.hidden) / (now.all - before.all) : -1;
 }
 
-/* A turn of steps as a run takes them. What the host waits for while the device is more than a step behind it costs nothing. */
+/* A turn of steps as a run takes them. What the host waits for while the device is more than a step behind it costs nothing. Of a turn
+ * that was cut off the steps may not be like those of a whole one: it counts where there is nothing else. */
 static enum status plain_steps(struct measured *m, struct loader *l, const struct counters *c, int64_t steps, const volatile sig_atomic_t *stop,
                                struct error *err)
 {
@@ -39,7 +40,9 @@ static enum status plain_steps(struct measured *m, struct loader *l, const struc
     const struct dist_bytes bytes = dist_sum_bytes(d);
     struct turn_time t;
     const enum status st = model_run_turn(m->run, l, steps, stop, &t, err);
-    const double us = t.behind_s > AHEAD * t.step_s ? 0 : 1e-3 / (double)steps;
+    if (m->n > 0 && t.steps < steps)
+        return st;
+    const double us = t.behind_s > AHEAD * t.step_s ? 0 : 1e-3 / (double)t.steps;
     m->step_us[m->n++] = t.step_s * 1e6;
     m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) * us;
     m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) * us;
@@ -48,7 +51,7 @@ static enum status plain_steps(struct measured *m, struct loader *l, const struc
     m->pace[m->n - 1] = m->run->backend->pace ? m->run->backend->pace(m->run->backend, program_numbers(exec_program(m->run->train))) : (struct pace){0};
     m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
-        count_after(m, c, before, steps);
+        count_after(m, c, before, t.steps);
     return st;
 }
 
@@ -124,7 +127,10 @@ static enum status choose_turn(struct session *s, struct error *err)
 /* Step i of each kind that is asked for; the one without events is a turn of them. */
 static enum status measure_one(const struct session *s, int i, bool plain, bool recorded, struct error *err)
 {
-    enum status st = plain ? plain_steps(s->m, s->loader, s->counters, s->turn, stop_of_ranks(s), err) : OK;
+    const int before = s->m->n;
+    enum status st = plain ? plain_steps(s->m, s->loader, s->counters, s->turn, s->stop, err) : OK;
+    if (plain && s->m->n == before)
+        return st;                      /* cut off */
     if (st == OK && recorded)
         st = recorded_step(s->m, s->loader, s->recorder, err);
     if (i % LOOK_EVERY == LOOK_EVERY - 1 || i + 1 == s->steps)
