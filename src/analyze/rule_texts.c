@@ -118,7 +118,8 @@ const struct rule_text rule_texts[] = {
     {.id = "eval-share", .effort = EFFORT_LOW, .trade = true,
      .summary = "Evaluation during training takes more than 2 % of the run.",
      .recognised = "Time of one evaluation over the training steps between two, relative to step plus evaluation. In "
-                   "a trace: forward passes without a backward beside the training steps.",
+                   "a trace: forward passes without a backward beside the training steps. A network that does not learn and runs within them, such "
+                   "as a frozen encoder or a reference model, is told without a gain.",
      .costs = "Its time is lost to training. The expected gain brings it to 2 %; the pessimistic end evaluates half "
               "as often, the optimistic one never.",
      .fix_hone = "eval.every larger, eval.batches smaller (the noise of the loss grows with its inverse square root), "

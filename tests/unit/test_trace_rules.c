@@ -469,6 +469,41 @@ static void few_ops_without_gradients_are_no_evaluation(void **state)
     judged_release(&k);
 }
 
+/* Layers of other sizes than those that learn. */
+static void encode(struct model *m)
+{
+    m->no_grad = true;
+    for (int i = 0; i < 12; i++) {
+        model_linear(m, 768, 768, "nvjet_gemm", m->kernel_us);
+        model_norm(m);
+    }
+    m->no_grad = false;
+}
+
+static void ask_reference(struct model *m)             /* the layers that learn, before backward */
+{
+    m->no_grad = true;
+    model_forward(m);
+    m->no_grad = false;
+}
+
+static void a_frozen_network_is_no_evaluation(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct model m = model_new(HOST_BOUND);
+        *(i ? &m.after_forward : &m.data) = i ? ask_reference : encode;
+        struct judged j = model_judge(&m, 0);
+        const struct finding *f = assert_found(&j, "eval-share");
+        assert_int_equal(f->severity, SEVERITY_LOW);
+        assert_true(f->speedup <= 1 && f->speedup_high <= 1);
+        assert_null(strstr(f->fix, "eval_every"));
+        assert_non_null(strstr(f->fix, "inference_mode"));
+        assert_non_null(strstr(f->cause, "does not learn"));
+        judged_release(&j);
+    }
+}
+
 static void nothing(struct model *m) { (void)m; }
 
 static void inference_alone_is_no_evaluation_between_steps(void **state)
@@ -586,6 +621,7 @@ int main(void)
         cmocka_unit_test(a_batch_that_is_ready_is_no_stall),
         cmocka_unit_test(evaluation_between_steps_costs_its_time),
         cmocka_unit_test(few_ops_without_gradients_are_no_evaluation),
+        cmocka_unit_test(a_frozen_network_is_no_evaluation),
         cmocka_unit_test(inference_alone_is_no_evaluation_between_steps),
         cmocka_unit_test(memory_of_the_driver_in_every_step_costs_its_calls),
         cmocka_unit_test(memory_that_is_taken_once_is_kept),

@@ -129,6 +129,14 @@ static const char *own_optimizer_fix(struct arena *a, const struct fix_facts *f)
                         "    torch._foreach_add_(params, grads, alpha=-lr)", f->optimizer);
 }
 
+/* A tensor of inference_mode cannot be kept for backward; its copy can. */
+static const char frozen_fix[] = "# where its weights and inputs do not change from epoch to epoch: compute its outputs once and let the loader bring them\n"
+                                 "torch.save(outputs, 'outputs.pt')\n"
+                                 "# where they do: in 16 bits, and without what gradients need\n"
+                                 "with torch.inference_mode(), torch.autocast('cuda', dtype=torch.bfloat16):\n"
+                                 "    z = frozen(x)\n"
+                                 "z = z.clone()                           # outside of it: the model that learns may keep this one";
+
 static const char *special(struct arena *a, const char *rule, const struct fix_facts *f)
 {
     if (!strcmp(rule, "no-mixed-precision"))
@@ -139,6 +147,8 @@ static const char *special(struct arena *a, const char *rule, const struct fix_f
         return host_fix(a, f);
     if (!strcmp(rule, "small-batch"))
         return batch_fix(a, f);
+    if (!strcmp(rule, "eval-share") && f->frozen)
+        return frozen_fix;
     if (!strcmp(rule, "low-occupancy") && f->compiled)
         return "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel";
     if (!strcmp(rule, "unfused-optimizer") && f->optimizer && optimizer_index(f->optimizer) < 0)

@@ -75,6 +75,7 @@ struct fix_facts {
     bool no_bf16, tf32;                     /* products: the device has no units for bf16; they run in TF32 */
     bool compiled, some_graphs;             /* the program has that already */
     bool planes;                            /* images are turned round for convolutions */
+    bool frozen;                            /* what runs without gradients is not the model that learns */
     const char *holder;                     /* what holds the device up */
     int times;                              /* the batch whose gain is promised; 0: not known */
 };
@@ -199,7 +200,7 @@ struct charge {
     double doubt;                           /* of what is won, relative; the interval's half width */
     struct finding finding;                 /* the rule gives where, cause, fix (NULL: the rule's text) and evidence */
     bool memory_only;                       /* no time is won: the finding stands for itself */
-    struct fix_asks { bool tf32, planes; const char *holder; int times; } asks;       /* what the code of the fix depends on; see fix.h */
+    struct fix_asks { bool tf32, planes, frozen; const char *holder; int times; } asks;       /* what the code of the fix depends on; see fix.h */
     double speedup;                         /* set by rules whose gain is per sample, not by replay; 0: replay */
 };
 
