@@ -47,10 +47,14 @@ struct fix_facts fix_facts_of(const struct study *s)
 
 /* ---- what PyTorch's optimizers can ---- */
 
-static const struct { const char *name; bool fused, capturable; } optimizers[] = {
-    {"AdamW", true, true},     {"Adam", true, true},      {"SGD", true, false},     {"Adagrad", true, false},  {"RMSprop", false, true},
-    {"NAdam", false, true},    {"RAdam", false, true},    {"Adamax", false, true},  {"Adadelta", false, true}, {"ASGD", false, true},
-    {"Rprop", false, true},
+enum fused { NOWHERE, ON_CPUS, ANYWHERE };
+
+static const struct { const char *name; enum fused fused; bool foreach, capturable; } optimizers[] = {
+    {"AdamW", ANYWHERE, true, true},     {"Adam", ANYWHERE, true, true},      {"SGD", ANYWHERE, true, false},
+    {"Adagrad", ON_CPUS, true, false},   {"RMSprop", NOWHERE, true, true},    {"NAdam", NOWHERE, true, true},
+    {"RAdam", NOWHERE, true, true},      {"Adamax", NOWHERE, true, true},     {"Adadelta", NOWHERE, true, true},
+    {"ASGD", NOWHERE, true, true},       {"Rprop", NOWHERE, true, true},      {"Adafactor", NOWHERE, true, false},
+    {"Muon", NOWHERE, false, false},     {"LBFGS", NOWHERE, false, false},    {"SparseAdam", NOWHERE, false, false},
 };
 
 static int optimizer_index(const char *name)
@@ -59,6 +63,19 @@ static int optimizer_index(const char *name)
         if (!strcmp(optimizers[i].name, name))
             return (int)i;
     return -1;
+}
+
+enum optimizer_form fix_optimizer_form(const struct fix_facts *f)
+{
+    if (!f->optimizer)
+        return OPTIMIZER_FUSED;             /* not named: as most do, AdamW */
+    const int i = optimizer_index(f->optimizer);
+    if (i < 0)
+        return OPTIMIZER_OWN;
+    const bool cpu = f->device && !strcmp(f->device, "cpu");
+    if (optimizers[i].fused == ANYWHERE || (cpu && optimizers[i].fused == ON_CPUS))
+        return OPTIMIZER_FUSED;
+    return optimizers[i].foreach ? OPTIMIZER_FOREACH : OPTIMIZER_AS_IT_IS;
 }
 
 /* ---- texts for what is there ---- */
@@ -171,14 +188,15 @@ static const char *replaced(struct arena *a, const char *text, const char *from,
     return arena_printf(a, "%s%s", head, replaced(a, at + strlen(from), from, to));
 }
 
-static const char *with_optimizer(struct arena *a, const char *text, const char *name)
+static const char *with_optimizer(struct arena *a, const char *text, const struct fix_facts *f)
 {
+    const char *name = f->optimizer;
     const int i = name ? optimizer_index(name) : -1;
     if (i < 0)
         return text;
     if (!optimizers[i].capturable)
         text = replaced(a, text, ", capturable=True", "");
-    if (!optimizers[i].fused)
+    if (fix_optimizer_form(f) != OPTIMIZER_FUSED)
         text = replaced(a, replaced(a, text, "fused=True)   # or foreach=True", "foreach=True)   # it has no fused form"), "fused=True", "foreach=True");
     return replaced(a, text, "torch.optim.AdamW(", arena_printf(a, "torch.optim.%s(", name));
 }
@@ -195,7 +213,7 @@ const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *
 {
     const char *own = special(a, rule, f);
     const char *text = own ? own : rule_text_find(rule)->fix_pytorch;
-    text = with_optimizer(a, text, f->optimizer);
+    text = with_optimizer(a, text, f);
     if (f->device && strcmp(f->device, "cuda"))
         text = replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
     return with_place(a, text, f->place);
