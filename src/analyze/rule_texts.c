@@ -82,7 +82,8 @@ const struct rule_text rule_texts[] = {
                  "row sum kept for backward.",
      .fix_pytorch = "p = self.dropout if self.training else 0.0\n"
                     "y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)   # (B, H, T, D)\n"
-                    "# grouped heads: enable_gqa=True; an explicit attn_mask rules the flash kernel out"},
+                    "# is_causal for a causal mask alone; any other: attn_mask=mask, which rules the flash kernel out\n"
+                    "# grouped heads: enable_gqa=True"},
     {.id = "pageable-copies", .effort = EFFORT_LOW,
      .summary = "Batches are copied to the device from ordinary memory, which the driver copies twice and the host "
                 "waits for.",
@@ -201,6 +202,7 @@ const struct rule_text rule_texts[] = {
      .fix_hone = "Does not occur: attention ops take all heads and samples at once.",
      .fix_pytorch = "q, k, v = (t.view(B, T, H, D).transpose(1, 2) for t in (q, k, v))    # (B, H, T, D)\n"
                     "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)\n"
+                    "# is_causal for a causal mask alone; any other: attn_mask=mask, which rules the flash kernel out\n"
                     "y = y.transpose(1, 2).reshape(B, T, H * D)"},
     {.id = "unfused-projections", .effort = EFFORT_MEDIUM,
      .summary = "Several products read the same input with different weights: Q, K and V, or gate and up.",
@@ -302,7 +304,7 @@ const struct rule_text rule_texts[] = {
                  "optimize.flash-attention: on stores no scores; eval.batch_size if evaluation is the peak.",
      .fix_pytorch = "loss = model(x, y) / accumulate; loss.backward()        # smaller micro-batches\n"
                     "x = checkpoint(block, x, use_reentrant=False)            # memory for time\n"
-                    "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)   # no stored scores"},
+                    "y = F.scaled_dot_product_attention(q, k, v)              # no stored scores; is_causal=True for a causal mask"},
     {.id = "low-occupancy", .effort = EFFORT_HIGH,
      .summary = "Kernels use a small part of the device: few blocks, or few warps per processor.",
      .recognised = "In a trace: kernels other than products, attention and collectives with an estimated occupancy "

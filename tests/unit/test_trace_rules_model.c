@@ -438,6 +438,7 @@ static void heads_in_a_loop_cost_their_calls(void **state)
     struct judged j = model_judge(&m, step);
     const struct finding *f = assert_gain(&j, "per-head-attention", step / without, 0.25);
     assert_non_null(strstr(f->evidence, "8 heads"));
+    assert_null(strstr(f->fix, "is_causal"));       /* nothing masks them */
     assert_not_found(&j, "no-flash-attention");
     judged_release(&j);
     trace_free(clean.t.trace);

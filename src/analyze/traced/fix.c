@@ -188,6 +188,18 @@ static const char *replaced(struct arena *a, const char *text, const char *from,
     return arena_printf(a, "%s%s", head, replaced(a, at + strlen(from), from, to));
 }
 
+/* Texts of attention are written for a causal mask; without one is_causal would change what is computed. */
+static const char *with_mask(struct arena *a, const char *text, enum scores_mask mask)
+{
+    static const char causal[] = "# is_causal for a causal mask alone; any other: attn_mask=mask, which rules the flash kernel out\n";
+    if (mask == MASK_NONE)
+        return replaced(a, replaced(a, text, causal, ""), ", is_causal=True", "");
+    if (mask == MASK_BIAS)
+        return replaced(a, replaced(a, text, causal, "# bias: what is added to the scores now; it rules the flash kernel out, not the memory-efficient one\n"),
+                        "is_causal=True", "attn_mask=bias");
+    return text;
+}
+
 static const char *with_optimizer(struct arena *a, const char *text, const struct fix_facts *f)
 {
     const char *name = f->optimizer;
@@ -213,7 +225,7 @@ const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *
 {
     const char *own = special(a, rule, f);
     const char *text = own ? own : rule_text_find(rule)->fix_pytorch;
-    text = with_optimizer(a, text, f);
+    text = with_mask(a, with_optimizer(a, text, f), f->mask);
     if (f->device && strcmp(f->device, "cuda"))
         text = replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
     return with_place(a, text, f->place);

@@ -120,6 +120,7 @@ static const char *fix_of(const struct study *s, const struct charge *c, const c
     f.tf32 = c->asks.tf32;
     f.planes = c->asks.planes;
     f.frozen = c->asks.frozen;
+    f.mask = c->asks.mask;
     f.holder = c->asks.holder;
     f.times = c->asks.times;
     const char *in = c->finding.where ? strstr(c->finding.where, ", in ") : NULL;
