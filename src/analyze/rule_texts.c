@@ -52,8 +52,7 @@ const struct rule_text rule_texts[] = {
               "the optimistic end is the bandwidth itself.",
      .fix_hone = "The pass fused-optimizer (on with optimize.passes: all): one op for the norm of all gradients, one "
                  "sweep of AdamW over all tensors. train.accumulate above 1 runs it less often per sample.",
-     .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)   # or foreach=True\n"
-                    "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)"},
+     .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)   # or foreach=True"},
     {.id = "no-mixed-precision", .effort = EFFORT_LOW, .trade = true,
      .summary = "Matrix products run in f32 on a device whose bf16 or fp16 units are several times faster.",
      .recognised = "In a trace: the time of matrix products is in f32 or TF32 kernels (by kernel name and input "

@@ -48,13 +48,14 @@ struct fix_facts fix_facts_of(const struct study *s)
 /* ---- what PyTorch's optimizers can ---- */
 
 enum fused { NOWHERE, ON_CPUS, ANYWHERE };
+enum captured { NOT_CAPTURED, CAPTURED, CAPTURABLE };       /* whether a graph may hold its step: as it is, or with capturable=True */
 
-static const struct { const char *name; enum fused fused; bool foreach, capturable; } optimizers[] = {
-    {"AdamW", ANYWHERE, true, true},     {"Adam", ANYWHERE, true, true},      {"SGD", ANYWHERE, true, false},
-    {"Adagrad", ON_CPUS, true, false},   {"RMSprop", NOWHERE, true, true},    {"NAdam", NOWHERE, true, true},
-    {"RAdam", NOWHERE, true, true},      {"Adamax", NOWHERE, true, true},     {"Adadelta", NOWHERE, true, true},
-    {"ASGD", NOWHERE, true, true},       {"Rprop", NOWHERE, true, true},      {"Adafactor", NOWHERE, true, false},
-    {"Muon", NOWHERE, false, false},     {"LBFGS", NOWHERE, false, false},    {"SparseAdam", NOWHERE, false, false},
+static const struct { const char *name; enum fused fused; bool foreach; enum captured captured; } optimizers[] = {
+    {"AdamW", ANYWHERE, true, CAPTURABLE},      {"Adam", ANYWHERE, true, CAPTURABLE},       {"SGD", ANYWHERE, true, CAPTURED},
+    {"Adagrad", ON_CPUS, true, NOT_CAPTURED},   {"RMSprop", NOWHERE, true, CAPTURABLE},     {"NAdam", NOWHERE, true, CAPTURABLE},
+    {"RAdam", NOWHERE, true, CAPTURABLE},       {"Adamax", NOWHERE, true, CAPTURABLE},      {"Adadelta", NOWHERE, true, CAPTURABLE},
+    {"ASGD", NOWHERE, true, CAPTURABLE},        {"Rprop", NOWHERE, true, CAPTURABLE},       {"Adafactor", NOWHERE, true, NOT_CAPTURED},
+    {"Muon", NOWHERE, false, NOT_CAPTURED},     {"LBFGS", NOWHERE, false, NOT_CAPTURED},    {"SparseAdam", NOWHERE, false, NOT_CAPTURED},
 };
 
 static int optimizer_index(const char *name)
@@ -135,15 +136,21 @@ static const char *batch_fix(struct arena *a, const struct fix_facts *f)
                         "accumulate = max(1, accumulate // %d)", f->times, f->times);
 }
 
-/* An optimizer that is not of torch.optim has no switch. */
+/* What is not of torch.optim has no switch, and another algorithm is no fix: the user's own stays. */
 static const char *own_optimizer_fix(struct arena *a, const struct fix_facts *f)
 {
-    return arena_printf(a, "# %.60s is not of torch.optim: let its step go over lists of tensors, not over one after the other\n"
-                        "params = [p for group in optimizer.param_groups for p in group['params'] if p.grad is not None]\n"
-                        "grads = [p.grad for p in params]\n"
-                        "with torch.no_grad():\n"
-                        "    torch._foreach_mul_(params, 1 - lr * weight_decay)      # one call for all of them\n"
-                        "    torch._foreach_add_(params, grads, alpha=-lr)", f->optimizer);
+    return arena_printf(a, "# %.60s has no switch for it: let its step go over lists of tensors (torch._foreach_mul_, torch._foreach_add_, ...),\n"
+                        "# with the same arithmetic, or compile it as it is:\n"
+                        "@torch.compile(fullgraph=False)\n"
+                        "def update():\n"
+                        "    optimizer.step()", f->optimizer);
+}
+
+static const char *optimizer_fix(struct arena *a, const struct fix_facts *f)
+{
+    const enum optimizer_form form = fix_optimizer_form(f);
+    const char *text = form == OPTIMIZER_OWN || form == OPTIMIZER_AS_IT_IS ? own_optimizer_fix(a, f) : rule_text_find("unfused-optimizer")->fix_pytorch;
+    return f->clips ? arena_printf(a, "%s\ntorch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, foreach=True)", text) : text;
 }
 
 /* A tensor of inference_mode cannot be kept for backward; its copy can. */
@@ -168,8 +175,8 @@ static const char *special(struct arena *a, const char *rule, const struct fix_f
         return frozen_fix;
     if (!strcmp(rule, "low-occupancy") && f->compiled)
         return "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel";
-    if (!strcmp(rule, "unfused-optimizer") && f->optimizer && optimizer_index(f->optimizer) < 0)
-        return own_optimizer_fix(a, f);
+    if (!strcmp(rule, "unfused-optimizer"))
+        return optimizer_fix(a, f);
     if (!strcmp(rule, "layout-copies") && f->planes)
         return "model = model.to(memory_format=torch.channels_last)     # once, before training\n"
                "x = x.to(device, memory_format=torch.channels_last, non_blocking=True)";
@@ -200,16 +207,43 @@ static const char *with_mask(struct arena *a, const char *text, enum scores_mask
     return text;
 }
 
+/* The text without the lines that have the word. */
+static const char *without_lines(struct arena *a, const char *text, const char *word)
+{
+    const char *kept = "";
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        const int n = (int)strcspn(line, "\n");
+        const char *one = arena_printf(a, "%.*s", n, line);
+        if (!strstr(one, word))
+            kept = arena_printf(a, "%s%s%s", kept, *kept ? "\n" : "", one);
+    }
+    return kept;
+}
+
+/* A step by hand is captured with its optimizer: of one that a graph cannot hold the model alone is left. */
+static const char *without_capture(struct arena *a, const char *text)
+{
+    const char *by_hand = strstr(text, "\n# or, instead, capture");
+    return by_hand ? arena_printf(a, "%.*s", (int)(by_hand - text), text) : text;
+}
+
+/* Texts are written for AdamW with all that it can. No code may put another algorithm in the place of the user's. */
 static const char *with_optimizer(struct arena *a, const char *text, const struct fix_facts *f)
 {
     const char *name = f->optimizer;
-    const int i = name ? optimizer_index(name) : -1;
-    if (i < 0)
+    const enum optimizer_form form = fix_optimizer_form(f);
+    if (!name)
         return text;
-    if (!optimizers[i].capturable)
+    const int i = optimizer_index(name);
+    if (i < 0 || optimizers[i].captured == NOT_CAPTURED)
+        text = without_capture(a, text);
+    else if (optimizers[i].captured == CAPTURED)
         text = replaced(a, text, ", capturable=True", "");
-    if (fix_optimizer_form(f) != OPTIMIZER_FUSED)
-        text = replaced(a, replaced(a, text, "fused=True)   # or foreach=True", "foreach=True)   # it has no fused form"), "fused=True", "foreach=True");
+    if (form == OPTIMIZER_OWN || form == OPTIMIZER_AS_IT_IS)
+        return without_lines(a, text, "torch.optim.AdamW(");
+    const char *why = optimizers[i].fused == ON_CPUS ? "foreach=True)   # its fused form is for CPUs" : "foreach=True)   # it has no fused form";
+    if (form == OPTIMIZER_FOREACH)
+        text = replaced(a, replaced(a, text, "fused=True)   # or foreach=True", why), "fused=True", "foreach=True");
     return replaced(a, text, "torch.optim.AdamW(", arena_printf(a, "torch.optim.%s(", name));
 }
 

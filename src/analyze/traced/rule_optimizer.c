@@ -38,6 +38,26 @@ static struct updates count_updates(const struct study *s)
     return u;
 }
 
+struct clipping { int steps, norms; int32_t example; };     /* optimizer steps behind a backward, and norms between both */
+
+static struct clipping count_norms(const struct study *s)
+{
+    struct clipping n = {.example = -1};
+    bool behind_backward = false;
+    for (int32_t k = 0; k < s->n_top; k++) {
+        const int32_t i = s->top[k];
+        if (study_is_backward(s, k))
+            behind_backward = true;
+        else if (behind_backward && in_optimizer(s, i)) {
+            n.steps++;
+            behind_backward = false;
+            n.example = i;
+        } else if (behind_backward)
+            n.norms += strstr(view_name(s->v, i), "norm") != NULL;
+    }
+    return n;
+}
+
 static const char *updates_evidence(const struct study *s, const struct updates *u, bool loop)
 {
     const char *ops = study_on_cpu(s) ? study_text(s, "%.0f ops per step inside Optimizer.step", per_step(s, u->ops))
@@ -64,6 +84,7 @@ bool trace_rule_unfused_optimizer(struct study *s, struct charge *c)
     if (loop && !cpu)
         c->edit.added_ns = per_step(s, u.tensors) * UNITS_PER_TENSOR * s->unit_ns;
     c->doubt = 0.25;
+    c->asks.clips = count_norms(s).norms > 0;
     c->finding.where = u.example >= 0 ? study_where(s, u.example) : "Optimizer.step";
     c->finding.cause = loop ? (cpu ? "the optimizer updates tensor by tensor, with several ops for each"
                                    : "the optimizer updates tensor by tensor, with several small kernels for each")
@@ -144,25 +165,12 @@ bool trace_rule_zero_grad_fills(struct study *s, struct charge *c)
 
 bool trace_rule_no_clipping(struct study *s, struct charge *c)
 {
-    int steps = 0, norms = 0;
-    bool behind_backward = false;
-    int32_t example = -1;
-    for (int32_t k = 0; k < s->n_top; k++) {
-        const int32_t i = s->top[k];
-        if (study_is_backward(s, k))
-            behind_backward = true;
-        else if (behind_backward && in_optimizer(s, i)) {
-            steps++;
-            behind_backward = false;
-            example = i;
-        } else if (behind_backward)
-            norms += strstr(view_name(s->v, i), "norm") != NULL;
-    }
-    if (!s->trains || !steps || norms)
+    const struct clipping n = count_norms(s);
+    if (!s->trains || !n.steps || n.norms)
         return false;
     c->memory_only = true;
-    c->finding.where = study_where(s, example);
+    c->finding.where = study_where(s, n.example);
     c->finding.cause = "no norm of the gradients is computed before the optimizer's step: one bad batch can undo a run";
-    c->finding.evidence = study_text(s, "%d optimizer steps, no norm between backward and them", steps);
+    c->finding.evidence = study_text(s, "%d optimizer steps, no norm between backward and them", n.steps);
     return true;
 }
