@@ -278,9 +278,12 @@ const struct rule_text rule_texts[] = {
               "hidden is the last bucket.",
      .fix_hone = "dist.bucket_mb: smaller buckets start earlier, larger ones are fewer; `hone tune` under ranks tries others. train.accumulate and "
                  "train.batch_size up: fewer sums per sample. `hone simulate` says what a faster link would win.",
-     .fix_pytorch = "model = DDP(model, bucket_cap_mb=25, gradient_as_bucket_view=True, static_graph=True)\n"
-                    "with model.no_sync() if not last_micro_batch else nullcontext():   # reduce once per update\n"
-                    "    loss.backward()"},
+     .fix_pytorch = "# sums of gradients: in DDP's buckets, while backward goes on, and once per update\n"
+                    "model = DDP(model, gradient_as_bucket_view=True, static_graph=True)\n"
+                    "with model.no_sync() if not last_micro_batch else nullcontext():\n"
+                    "    loss.backward()\n"
+                    "# FSDP: bring the weights of the next layers early (forward_prefetch, set_modules_to_forward_prefetch)\n"
+                    "# all-to-all: async_op=True, and what does not need its result before wait()"},
     {.id = "straggler", .effort = EFFORT_HIGH,
      .summary = "One rank is slower than the others, and all wait for it.",
      .recognised = "In traces of several ranks: computation time per step of one rank well above the median, and "
@@ -360,7 +363,7 @@ const struct rule_text rule_texts[] = {
      .costs = "Every collective costs its latency, on all ranks: tens of microseconds on NVLink, hundreds over gloo and a network, whatever its size. "
               "The expected gain puts them into buckets of 25 MB: what stays is the latency of those and the time that the bytes take.",
      .fix_hone = "Does not occur: gradients of a step travel as one buffer (docs/ranks.md).",
-     .fix_pytorch = "model = DDP(model, bucket_cap_mb=25, gradient_as_bucket_view=True)     # instead of all_reduce per parameter\n"
+     .fix_pytorch = "model = DDP(model, gradient_as_bucket_view=True)     # in buckets, instead of all_reduce per parameter\n"
                     "# by hand: one buffer for all gradients\n"
                     "flat = torch._utils._flatten_dense_tensors([p.grad for p in params])\n"
                     "dist.all_reduce(flat)\n"

@@ -270,12 +270,13 @@ static void put_fix(FILE *to, const char *rule, const char *fix)
 static void put_all(FILE *to, struct arena *a)
 {
     static const char *const optimizers[] = {NULL, "SGD", "RMSprop", "Lion", "Adagrad", "LBFGS"}, *const devices[] = {NULL, "xpu", "mtia", "cpu"};
+    static const char *const collectives[] = {NULL, "all_reduce", "all_gather", "all_to_all", "send_recv"};
     for (const struct rule_text *t = rule_texts; t->id; t++) {
         put_fix(to, t->id, t->fix_pytorch);
         for (int i = 0; i < 64; i++) {      /* every choice with some of the others */
             const struct fix_facts f = {.optimizer = optimizers[i % 6], .device = devices[i / 4 % 4], .place = i % 3 ? "train.py(3): step" : NULL,
                                         .maker = (enum maker)(i / 2 % 4), .no_bf16 = i % 5 == 0, .tf32 = i % 7 < 3, .compiled = i % 3 == 1,
-                                        .some_graphs = i % 11 == 0, .planes = i % 2, .frozen = i % 3 == 0, .clips = i % 5 < 2, .mask = (enum scores_mask)(i / 3 % 4), .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
+                                        .some_graphs = i % 11 == 0, .planes = i % 2, .frozen = i % 3 == 0, .clips = i % 5 < 2, .collective = collectives[i % 5], .mask = (enum scores_mask)(i / 3 % 4), .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
                                         .times = 1 << i % 5};
             put_fix(to, t->id, fix_text(a, t->id, &f));
         }

@@ -232,6 +232,44 @@ static void collectives_that_nothing_hides_cost_their_time(void **state)
     judged_release(&j);
 }
 
+static const char *collective_kernel;
+
+static void exchange_behind_backward(struct model *m)
+{
+    const double start = fmax(m->t.now_us + 6, m->t.free_us) + 1;
+    traced_on_stream(&m->t, 20);
+    traced_work_at(&m->t, "cudaLaunchKernelExC", m->t.now_us, 5, EVENT_KERNEL, collective_kernel, start, 3000);
+    traced_work_at(&m->t, "cudaLaunchKernelExC", m->t.now_us + 6, 5, EVENT_KERNEL, "ncclDevKernel_Broadcast_RING_LL", start + 3000, 20);
+    traced_on_stream(&m->t, 7);
+    traced_idle(&m->t, 12);
+    m->t.free_us = start + 3021;
+    model_norm_of_gradients(m);
+}
+
+/* What hides a sum of gradients does nothing for weights that are gathered. */
+static void the_code_is_for_the_collective_that_costs_most(void **state)
+{
+    (void)state;
+    static const struct { const char *kernel, *has, *has_not; } cases[] = {
+        {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "gradient_as_bucket_view=True", "prefetch"},
+        {"ncclDevKernel_AllGather_RING_LL", "set_modules_to_forward_prefetch", "DDP("},
+        {"ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "backward_prefetch", "DDP("},
+        {"ncclDevKernel_AllToAll", "all_to_all_single", "DDP("},
+        {"ncclDevKernel_SendRecv", "async_op=True", "DDP("},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m = model_new(DEVICE_BOUND);
+        collective_kernel = cases[i].kernel;
+        m.after_backward = exchange_behind_backward;
+        struct judged j = model_judge(&m, 0);
+        const char *fix = assert_found(&j, "exposed-comm")->fix;
+        assert_non_null(strstr(fix, cases[i].has));
+        assert_null(strstr(fix, cases[i].has_not));
+        assert_null(strstr(fix, "25"));             /* what DDP does anyway is no change */
+        judged_release(&j);
+    }
+}
+
 static void collectives_beside_computation_are_hidden(void **state)
 {
     (void)state;
@@ -403,6 +441,7 @@ int main(void)
         cmocka_unit_test(waiting_for_samples_grows_with_the_batch),
         cmocka_unit_test(waiting_for_other_ranks_grows_with_the_batch),
         cmocka_unit_test(collectives_that_nothing_hides_cost_their_time),
+        cmocka_unit_test(the_code_is_for_the_collective_that_costs_most),
         cmocka_unit_test(collectives_beside_computation_are_hidden),
         cmocka_unit_test(memory_that_is_nearly_full_is_said),
         cmocka_unit_test(kernels_of_few_warps_could_be_faster),

@@ -153,6 +153,47 @@ static const char *optimizer_fix(struct arena *a, const struct fix_facts *f)
     return f->clips ? arena_printf(a, "%s\ntorch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, foreach=True)", text) : text;
 }
 
+/* ---- what hides which collective ---- */
+
+static const char ddp_fix[] = "# sums of gradients: in DDP's buckets, while backward goes on, and once per update\n"
+                              "model = DDP(model, gradient_as_bucket_view=True, static_graph=True)     # static_graph: the same layers in every step\n"
+                              "with model.no_sync() if not last_micro_batch else nullcontext():\n"
+                              "    loss.backward()\n"
+                              "# where it is DDP already: another bucket_cap_mb; smaller buckets start earlier, larger ones are fewer";
+
+static const char fsdp_fix[] = "# weights of the next layers come while this one computes; FSDP2:\n"
+                               "for i, block in enumerate(blocks):\n"
+                               "    block.set_modules_to_forward_prefetch(blocks[i + 1:i + 3])\n"
+                               "    block.set_modules_to_backward_prefetch(blocks[max(0, i - 2):i][::-1])\n"
+                               "# FSDP1: FSDP(model, forward_prefetch=True, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)\n"
+                               "# larger units (several blocks in one) are fewer and longer collectives";
+
+static const char all_to_all_fix[] = "# compute what does not need the other ranks' rows (dense layers, shared experts, another half of the batch) beside it\n"
+                                     "work = dist.all_to_all_single(received, sent, async_op=True)\n"
+                                     "y = dense(x)\n"
+                                     "work.wait()\n"
+                                     "z = sparse(received)                    # experts, or what embeddings of other ranks go into";
+
+static const char collective_fix[] = "# start a collective when its data is there, wait where its result is needed, and compute in between\n"
+                                     "work = dist.all_reduce(x, async_op=True)    # or what is called here\n"
+                                     "y = compute(z)\n"
+                                     "work.wait()";
+
+static const struct { const char *kind, *fix; } collectives[] = {
+    {"all_reduce", ddp_fix},        {"all_gather", fsdp_fix},     {"reduce_scatter", fsdp_fix},
+    {"all_to_all", all_to_all_fix}, {"dispatch", all_to_all_fix}, {"combine", all_to_all_fix},
+};
+
+static const char *comm_fix(const struct fix_facts *f)
+{
+    if (!f->collective)
+        return NULL;
+    for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++)
+        if (!strcmp(collectives[i].kind, f->collective))
+            return collectives[i].fix;
+    return collective_fix;
+}
+
 /* A tensor of inference_mode cannot be kept for backward; its copy can. */
 static const char frozen_fix[] = "# where its weights and inputs do not change from epoch to epoch: compute its outputs once and let the loader bring them\n"
                                  "torch.save(outputs, 'outputs.pt')\n"
@@ -171,6 +212,8 @@ static const char *special(struct arena *a, const char *rule, const struct fix_f
         return host_fix(a, f);
     if (!strcmp(rule, "small-batch"))
         return batch_fix(a, f);
+    if (!strcmp(rule, "exposed-comm"))
+        return comm_fix(f);
     if (!strcmp(rule, "eval-share") && f->frozen)
         return frozen_fix;
     if (!strcmp(rule, "low-occupancy") && f->compiled)

@@ -119,6 +119,7 @@ static const char *fix_of(const struct study *s, const struct charge *c, const c
     struct fix_facts f = s->facts;
     f.tf32 = c->asks.tf32;
     f.planes = c->asks.planes;
+    f.collective = c->asks.collective;
     f.clips = c->asks.clips;
     f.frozen = c->asks.frozen;
     f.mask = c->asks.mask;
