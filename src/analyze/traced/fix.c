@@ -1,5 +1,5 @@
 /* Fixes as code for the program at hand. Texts of rules are written for AdamW on 'cuda'; here the user's own names take their place. */
-#include "analyze/traced/fix.h"
+#include "analyze/traced/fix_int.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -108,8 +108,8 @@ static const char *launch_fix(const struct fix_facts *f)
         return f->compiled ? "# the code is compiled: give each call more work, with a larger batch or fewer, larger ops"
                            : "model = torch.compile(model)            # fewer, larger ops";
     if (f->some_graphs)
-        return "# a part of the step runs as graphs; find what keeps the rest out:\n"
-               "# TORCH_LOGS=graph_breaks,recompiles,cudagraphs python train.py";
+        return "# a part of the step runs as graphs; what keeps the rest out is said with this in the environment:\n"
+               "# TORCH_LOGS=graph_breaks,recompiles,cudagraphs";
     if (f->compiled)
         return "model = torch.compile(model, mode='reduce-overhead')   # the compiled code, launched as one graph\n"
                "# what breaks it: TORCH_LOGS=graph_breaks,cudagraphs";
@@ -184,13 +184,16 @@ static const struct { const char *kind, *fix; } collectives[] = {
     {"all_to_all", all_to_all_fix}, {"dispatch", all_to_all_fix}, {"combine", all_to_all_fix},
 };
 
-static const char *comm_fix(const struct fix_facts *f)
+/* Without gradients an all-reduce is of activations, and there is no backward to fetch weights for. */
+static const char *comm_fix(struct arena *a, const struct fix_facts *f)
 {
+    if (f->forward_only && (!f->collective || !strcmp(f->collective, "all_reduce")))
+        return collective_fix;
     if (!f->collective)
         return NULL;
     for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++)
         if (!strcmp(collectives[i].kind, f->collective))
-            return collectives[i].fix;
+            return f->forward_only ? fix_without_lines(a, collectives[i].fix, "backward") : collectives[i].fix;
     return collective_fix;
 }
 
@@ -202,18 +205,28 @@ static const char frozen_fix[] = "# where its weights and inputs do not change f
                                  "    z = frozen(x)\n"
                                  "z = z.clone()                           # outside of it: the model that learns may keep this one";
 
-static const char *special(struct arena *a, const char *rule, const struct fix_facts *f)
+/* What the program has already decides before whether it learns. */
+static const char *bound_fix(struct arena *a, const char *rule, const struct fix_facts *f)
 {
-    if (!strcmp(rule, "no-mixed-precision"))
-        return precision_fix(f);
     if (!strcmp(rule, "launch-bound"))
         return launch_fix(f);
     if (!strcmp(rule, "host-bound"))
         return host_fix(a, f);
+    return NULL;
+}
+
+static const char *special(struct arena *a, const char *rule, const struct fix_facts *f)
+{
+    const char *own = bound_fix(a, rule, f);
+    own = own || !f->forward_only ? own : fix_forward(a, rule, f);
+    if (own)
+        return own;
+    if (!strcmp(rule, "no-mixed-precision"))
+        return precision_fix(f);
     if (!strcmp(rule, "small-batch"))
         return batch_fix(a, f);
     if (!strcmp(rule, "exposed-comm"))
-        return comm_fix(f);
+        return comm_fix(a, f);
     if (!strcmp(rule, "eval-share") && f->frozen)
         return frozen_fix;
     if (!strcmp(rule, "low-occupancy") && f->compiled)
@@ -228,14 +241,13 @@ static const char *special(struct arena *a, const char *rule, const struct fix_f
 
 /* ---- names put in ---- */
 
-/* The text with every `from` written as `to`. */
-static const char *replaced(struct arena *a, const char *text, const char *from, const char *to)
+const char *fix_replaced(struct arena *a, const char *text, const char *from, const char *to)
 {
     const char *at = strstr(text, from);
     if (!at || !strcmp(from, to))
         return text;
     const char *head = arena_printf(a, "%.*s%s", (int)(at - text), text, to);
-    return arena_printf(a, "%s%s", head, replaced(a, at + strlen(from), from, to));
+    return arena_printf(a, "%s%s", head, fix_replaced(a, at + strlen(from), from, to));
 }
 
 /* Texts of attention are written for a causal mask; without one is_causal would change what is computed. */
@@ -243,15 +255,14 @@ static const char *with_mask(struct arena *a, const char *text, enum scores_mask
 {
     static const char causal[] = "# is_causal for a causal mask alone; any other: attn_mask=mask, which rules the flash kernel out\n";
     if (mask == MASK_NONE)
-        return replaced(a, replaced(a, text, causal, ""), ", is_causal=True", "");
+        return fix_replaced(a, fix_replaced(a, text, causal, ""), ", is_causal=True", "");
     if (mask == MASK_BIAS)
-        return replaced(a, replaced(a, text, causal, "# bias: what is added to the scores now; it rules the flash kernel out, not the memory-efficient one\n"),
+        return fix_replaced(a, fix_replaced(a, text, causal, "# bias: what is added to the scores now; it rules the flash kernel out, not the memory-efficient one\n"),
                         "is_causal=True", "attn_mask=bias");
     return text;
 }
 
-/* The text without the lines that have the word. */
-static const char *without_lines(struct arena *a, const char *text, const char *word)
+const char *fix_without_lines(struct arena *a, const char *text, const char *word)
 {
     const char *kept = "";
     for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
@@ -281,13 +292,13 @@ static const char *with_optimizer(struct arena *a, const char *text, const struc
     if (i < 0 || optimizers[i].captured == NOT_CAPTURED)
         text = without_capture(a, text);
     else if (optimizers[i].captured == CAPTURED)
-        text = replaced(a, text, ", capturable=True", "");
+        text = fix_replaced(a, text, ", capturable=True", "");
     if (form == OPTIMIZER_OWN || form == OPTIMIZER_AS_IT_IS)
-        return without_lines(a, text, "torch.optim.AdamW(");
+        return fix_without_lines(a, text, "torch.optim.AdamW(");
     const char *why = optimizers[i].fused == ON_CPUS ? "foreach=True)   # its fused form is for CPUs" : "foreach=True)   # it has no fused form";
     if (form == OPTIMIZER_FOREACH)
-        text = replaced(a, replaced(a, text, "fused=True)   # or foreach=True", why), "fused=True", "foreach=True");
-    return replaced(a, text, "torch.optim.AdamW(", arena_printf(a, "torch.optim.%s(", name));
+        text = fix_replaced(a, fix_replaced(a, text, "fused=True)   # or foreach=True", why), "fused=True", "foreach=True");
+    return fix_replaced(a, text, "torch.optim.AdamW(", arena_printf(a, "torch.optim.%s(", name));
 }
 
 /* A comment cannot hold a line's end. */
@@ -304,6 +315,6 @@ const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *
     const char *text = own ? own : rule_text_find(rule)->fix_pytorch;
     text = with_mask(a, with_optimizer(a, text, f), f->mask);
     if (f->device && strcmp(f->device, "cuda"))
-        text = replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
+        text = fix_replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
     return with_place(a, text, f->place);
 }

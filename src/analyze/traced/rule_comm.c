@@ -150,7 +150,8 @@ bool trace_rule_small_collectives(struct study *s, struct charge *c)
     c->doubt = 0.4;
     c->involved_ns = x.exposed_ns / steps;
     c->finding.where = study_text(s, "%.0f collectives per step", x.n / steps);
-    c->finding.cause = "gradients are exchanged one by one: each collective costs its latency, whatever its size";
+    c->finding.cause = s->facts.forward_only ? "tensors are exchanged one by one: each collective costs its latency, whatever its size"
+                                             : "gradients are exchanged one by one: each collective costs its latency, whatever its size";
     c->finding.evidence = study_text(s, "%.0f collectives per step, %.0f of them below 1 MiB, %.1f MB together; %s per step are hidden by nothing, the shortest takes %s",
                                      x.n / steps, x.small / steps, x.bytes / steps / 1e6, study_us(s, x.exposed_ns / steps),
                                      study_us(s, x.latency_ns));

@@ -80,6 +80,7 @@ struct fix_facts {
     bool planes;                            /* images are turned round for convolutions */
     enum scores_mask mask;                  /* of attention that is written out */
     const char *collective;                 /* the kind that costs most: "all_reduce"; NULL: not known */
+    bool forward_only;                      /* nothing in the trace learns */
     bool clips;                             /* the norm of gradients is computed before the update */
     bool frozen;                            /* what runs without gradients is not the model that learns */
     const char *holder;                     /* what holds the device up */
