@@ -344,7 +344,7 @@ static void put_all(FILE *to, struct arena *a)
         for (int i = 0; i < 64; i++) {      /* every choice with some of the others */
             const struct fix_facts f = {.optimizer = optimizers[i % 6], .device = devices[i / 4 % 4], .place = i % 3 ? "train.py(3): step" : NULL,
                                         .maker = (enum maker)(i / 2 % 4), .no_bf16 = i % 5 == 0, .tf32 = i % 7 < 3, .compiled = i % 3 == 1,
-                                        .some_graphs = i % 11 == 0, .planes = i % 2, .frozen = i % 3 == 0, .clips = i % 5 < 2, .forward_only = i % 7 > 3, .collective = collectives[i % 5], .mask = (enum scores_mask)(i / 3 % 4), .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
+                                        .some_graphs = i % 11 == 0, .planes = i % 2, .frozen = i % 3 == 0, .clips = i % 5 < 2, .synchronizes = i % 9 < 4, .forward_only = i % 7 > 3, .collective = collectives[i % 5], .mask = (enum scores_mask)(i / 3 % 4), .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
                                         .times = 1 << i % 5};
             put_fix(to, t->id, fix_text(a, t->id, &f));
         }

@@ -70,6 +70,32 @@ static void reads_in_a_loop_cost_what_they_and_their_reductions_take(void **stat
     judged_release(&j);
 }
 
+static void synchronize_often(struct model *m)
+{
+    for (int i = 0; i < 5; i++) {
+        model_op(m, "mul", MODEL_X, "vectorized_elementwise_kernel<mul>", 3, NULL);
+        traced_wait(&m->t, "cudaDeviceSynchronize");
+    }
+}
+
+/* torch.cuda.synchronize() reads nothing; a single read beside it does not make it one. */
+static void a_wait_that_reads_nothing_is_not_told_to_read_later(void **state)
+{
+    (void)state;
+    for (int reads = 0; reads < 2; reads++) {
+        struct model m = model_new(HOST_BOUND);
+        m.end = synchronize_often;
+        m.after_forward = reads ? read_loss_and_log : NULL;
+        struct judged j = model_judge(&m, 0);
+        const struct finding *f = assert_found(&j, "host-sync");
+        assert_null(strstr(f->cause, "numbers"));
+        assert_null(strstr(f->fix, ".item()"));
+        assert_non_null(strstr(f->fix, "torch.cuda.synchronize()"));
+        assert_non_null(strstr(f->where, "cudaDeviceSynchronize"));
+        judged_release(&j);
+    }
+}
+
 static void read_in_the_loader(struct model *m)
 {
     traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
@@ -612,6 +638,7 @@ int main(void)
         cmocka_unit_test(a_step_with_nothing_wrong_has_no_finding_but_its_bound),
         cmocka_unit_test(a_read_in_a_step_that_the_device_could_fill_costs_the_hosts_work_behind_it),
         cmocka_unit_test(reads_in_a_loop_cost_what_they_and_their_reductions_take),
+        cmocka_unit_test(a_wait_that_reads_nothing_is_not_told_to_read_later),
         cmocka_unit_test(reads_outside_of_steps_and_in_the_loader_are_not_the_steps),
         cmocka_unit_test(a_large_copy_to_the_host_costs_its_wait),
         cmocka_unit_test(a_loop_over_parameters_is_one_fault),

@@ -153,6 +153,22 @@ static const char *optimizer_fix(struct arena *a, const struct fix_facts *f)
     return f->clips ? arena_printf(a, "%s\ntorch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, foreach=True)", text) : text;
 }
 
+/* Nothing is read, so that there is nothing to read later. */
+static const char *synchronize_fix(struct arena *a, const struct fix_facts *f)
+{
+    static const char text[] = "# no torch.cuda.synchronize() in the step: a stream keeps the order of its work, and what reads a result waits by itself\n"
+                               "# to time steps without waiting for each:\n"
+                               "start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)\n"
+                               "start.record()\n"
+                               "y = step(x)\n"
+                               "end.record()\n"
+                               "# between streams, without the host: stream.wait_event(end)\n"
+                               "# where times are shown, every so many steps:\n"
+                               "end.synchronize()\n"
+                               "print(start.elapsed_time(end), 'ms')";
+    return fix_replaced(a, text, "torch.cuda.", arena_printf(a, "torch.%s.", f->device ? f->device : "cuda"));
+}
+
 /* ---- what hides which collective ---- */
 
 static const char ddp_fix[] = "# sums of gradients: in DDP's buckets, while backward goes on, and once per update\n"
@@ -212,6 +228,8 @@ static const char *bound_fix(struct arena *a, const char *rule, const struct fix
         return launch_fix(f);
     if (!strcmp(rule, "host-bound"))
         return host_fix(a, f);
+    if (!strcmp(rule, "host-sync") && f->synchronizes)
+        return synchronize_fix(a, f);
     return NULL;
 }
 

@@ -120,6 +120,7 @@ static const char *fix_of(const struct study *s, const struct charge *c, const c
     f.tf32 = c->asks.tf32;
     f.planes = c->asks.planes;
     f.collective = c->asks.collective;
+    f.synchronizes = c->asks.synchronizes;
     f.clips = c->asks.clips;
     f.frozen = c->asks.frozen;
     f.mask = c->asks.mask;

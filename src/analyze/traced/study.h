@@ -81,6 +81,7 @@ struct fix_facts {
     enum scores_mask mask;                  /* of attention that is written out */
     const char *collective;                 /* the kind that costs most: "all_reduce"; NULL: not known */
     bool forward_only;                      /* nothing in the trace learns */
+    bool synchronizes;                      /* waits are asked for, and read nothing */
     bool clips;                             /* the norm of gradients is computed before the update */
     bool frozen;                            /* what runs without gradients is not the model that learns */
     const char *holder;                     /* what holds the device up */
@@ -207,7 +208,7 @@ struct charge {
     double doubt;                           /* of what is won, relative; the interval's half width */
     struct finding finding;                 /* the rule gives where, cause, fix (NULL: the rule's text) and evidence */
     bool memory_only;                       /* no time is won: the finding stands for itself */
-    struct fix_asks { bool tf32, planes, clips, frozen; enum scores_mask mask; const char *holder, *collective; int times; } asks;       /* what the code of the fix depends on; see fix.h */
+    struct fix_asks { bool tf32, planes, clips, frozen, synchronizes; enum scores_mask mask; const char *holder, *collective; int times; } asks;       /* what the code of the fix depends on; see fix.h */
     double speedup;                         /* set by rules whose gain is per sample, not by replay; 0: replay */
 };
 
