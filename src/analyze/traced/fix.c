@@ -45,40 +45,6 @@ struct fix_facts fix_facts_of(const struct study *s)
     return f;
 }
 
-/* ---- what PyTorch's optimizers can ---- */
-
-enum fused { NOWHERE, ON_CPUS, ANYWHERE };
-enum captured { NOT_CAPTURED, CAPTURED, CAPTURABLE };       /* whether a graph may hold its step: as it is, or with capturable=True */
-
-static const struct { const char *name; enum fused fused; bool foreach; enum captured captured; } optimizers[] = {
-    {"AdamW", ANYWHERE, true, CAPTURABLE},      {"Adam", ANYWHERE, true, CAPTURABLE},       {"SGD", ANYWHERE, true, CAPTURED},
-    {"Adagrad", ON_CPUS, true, NOT_CAPTURED},   {"RMSprop", NOWHERE, true, CAPTURABLE},     {"NAdam", NOWHERE, true, CAPTURABLE},
-    {"RAdam", NOWHERE, true, CAPTURABLE},       {"Adamax", NOWHERE, true, CAPTURABLE},      {"Adadelta", NOWHERE, true, CAPTURABLE},
-    {"ASGD", NOWHERE, true, CAPTURABLE},        {"Rprop", NOWHERE, true, CAPTURABLE},       {"Adafactor", NOWHERE, true, NOT_CAPTURED},
-    {"Muon", NOWHERE, false, NOT_CAPTURED},     {"LBFGS", NOWHERE, false, NOT_CAPTURED},    {"SparseAdam", NOWHERE, false, NOT_CAPTURED},
-};
-
-static int optimizer_index(const char *name)
-{
-    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
-        if (!strcmp(optimizers[i].name, name))
-            return (int)i;
-    return -1;
-}
-
-enum optimizer_form fix_optimizer_form(const struct fix_facts *f)
-{
-    if (!f->optimizer)
-        return OPTIMIZER_FUSED;             /* not named: as most do, AdamW */
-    const int i = optimizer_index(f->optimizer);
-    if (i < 0)
-        return OPTIMIZER_OWN;
-    const bool cpu = f->device && !strcmp(f->device, "cpu");
-    if (optimizers[i].fused == ANYWHERE || (cpu && optimizers[i].fused == ON_CPUS))
-        return OPTIMIZER_FUSED;
-    return optimizers[i].foreach ? OPTIMIZER_FOREACH : OPTIMIZER_AS_IT_IS;
-}
-
 /* ---- texts for what is there ---- */
 
 static const char *precision_fix(const struct fix_facts *f)
@@ -136,23 +102,6 @@ static const char *batch_fix(struct arena *a, const struct fix_facts *f)
                         "accumulate = max(1, accumulate // %d)", f->times, f->times);
 }
 
-/* What is not of torch.optim has no switch, and another algorithm is no fix: the user's own stays. */
-static const char *own_optimizer_fix(struct arena *a, const struct fix_facts *f)
-{
-    return arena_printf(a, "# %.60s has no switch for it: let its step go over lists of tensors (torch._foreach_mul_, torch._foreach_add_, ...),\n"
-                        "# with the same arithmetic, or compile it as it is:\n"
-                        "@torch.compile(fullgraph=False)\n"
-                        "def update():\n"
-                        "    optimizer.step()", f->optimizer);
-}
-
-static const char *optimizer_fix(struct arena *a, const struct fix_facts *f)
-{
-    const enum optimizer_form form = fix_optimizer_form(f);
-    const char *text = form == OPTIMIZER_OWN || form == OPTIMIZER_AS_IT_IS ? own_optimizer_fix(a, f) : rule_text_find("unfused-optimizer")->fix_pytorch;
-    return f->clips ? arena_printf(a, "%s\ntorch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, foreach=True)", text) : text;
-}
-
 /* Nothing is read, so that there is nothing to read later. */
 static const char *synchronize_fix(struct arena *a, const struct fix_facts *f)
 {
@@ -167,50 +116,6 @@ static const char *synchronize_fix(struct arena *a, const struct fix_facts *f)
                                "end.synchronize()\n"
                                "print(start.elapsed_time(end), 'ms')";
     return fix_replaced(a, text, "torch.cuda.", arena_printf(a, "torch.%s.", f->device ? f->device : "cuda"));
-}
-
-/* ---- what hides which collective ---- */
-
-static const char ddp_fix[] = "# sums of gradients: in DDP's buckets, while backward goes on, and once per update\n"
-                              "model = DDP(model, gradient_as_bucket_view=True, static_graph=True)     # static_graph: the same layers in every step\n"
-                              "with model.no_sync() if not last_micro_batch else nullcontext():\n"
-                              "    loss.backward()\n"
-                              "# where it is DDP already: another bucket_cap_mb; smaller buckets start earlier, larger ones are fewer";
-
-static const char fsdp_fix[] = "# weights of the next layers come while this one computes; FSDP2:\n"
-                               "for i, block in enumerate(blocks):\n"
-                               "    block.set_modules_to_forward_prefetch(blocks[i + 1:i + 3])\n"
-                               "    block.set_modules_to_backward_prefetch(blocks[max(0, i - 2):i][::-1])\n"
-                               "# FSDP1: FSDP(model, forward_prefetch=True, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)\n"
-                               "# larger units (several blocks in one) are fewer and longer collectives";
-
-static const char all_to_all_fix[] = "# compute what does not need the other ranks' rows (dense layers, shared experts, another half of the batch) beside it\n"
-                                     "work = dist.all_to_all_single(received, sent, async_op=True)\n"
-                                     "y = dense(x)\n"
-                                     "work.wait()\n"
-                                     "z = sparse(received)                    # experts, or what embeddings of other ranks go into";
-
-static const char collective_fix[] = "# start a collective when its data is there, wait where its result is needed, and compute in between\n"
-                                     "work = dist.all_reduce(x, async_op=True)    # or what is called here\n"
-                                     "y = compute(z)\n"
-                                     "work.wait()";
-
-static const struct { const char *kind, *fix; } collectives[] = {
-    {"all_reduce", ddp_fix},        {"all_gather", fsdp_fix},     {"reduce_scatter", fsdp_fix},
-    {"all_to_all", all_to_all_fix}, {"dispatch", all_to_all_fix}, {"combine", all_to_all_fix},
-};
-
-/* Without gradients an all-reduce is of activations, and there is no backward to fetch weights for. */
-static const char *comm_fix(struct arena *a, const struct fix_facts *f)
-{
-    if (f->forward_only && (!f->collective || !strcmp(f->collective, "all_reduce")))
-        return collective_fix;
-    if (!f->collective)
-        return NULL;
-    for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++)
-        if (!strcmp(collectives[i].kind, f->collective))
-            return f->forward_only ? fix_without_lines(a, collectives[i].fix, "backward") : collectives[i].fix;
-    return collective_fix;
 }
 
 /* A tensor of inference_mode cannot be kept for backward; its copy can. */
@@ -244,13 +149,13 @@ static const char *special(struct arena *a, const char *rule, const struct fix_f
     if (!strcmp(rule, "small-batch"))
         return batch_fix(a, f);
     if (!strcmp(rule, "exposed-comm"))
-        return comm_fix(a, f);
+        return fix_collectives(a, f);
     if (!strcmp(rule, "eval-share") && f->frozen)
-        return frozen_fix;
+        return f->no_bf16 && f->maker == MAKER_NVIDIA ? fix_replaced(a, frozen_fix, "bfloat16", "float16") : frozen_fix;
     if (!strcmp(rule, "low-occupancy") && f->compiled)
         return "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel";
     if (!strcmp(rule, "unfused-optimizer"))
-        return optimizer_fix(a, f);
+        return fix_optimizer(a, f);
     if (!strcmp(rule, "layout-copies") && f->planes)
         return "model = model.to(memory_format=torch.channels_last)     # once, before training\n"
                "x = x.to(device, memory_format=torch.channels_last, non_blocking=True)";
@@ -292,33 +197,6 @@ const char *fix_without_lines(struct arena *a, const char *text, const char *wor
     return kept;
 }
 
-/* A step by hand is captured with its optimizer: of one that a graph cannot hold the model alone is left. */
-static const char *without_capture(struct arena *a, const char *text)
-{
-    const char *by_hand = strstr(text, "\n# or, instead, capture");
-    return by_hand ? arena_printf(a, "%.*s", (int)(by_hand - text), text) : text;
-}
-
-/* Texts are written for AdamW with all that it can. No code may put another algorithm in the place of the user's. */
-static const char *with_optimizer(struct arena *a, const char *text, const struct fix_facts *f)
-{
-    const char *name = f->optimizer;
-    const enum optimizer_form form = fix_optimizer_form(f);
-    if (!name)
-        return text;
-    const int i = optimizer_index(name);
-    if (i < 0 || optimizers[i].captured == NOT_CAPTURED)
-        text = without_capture(a, text);
-    else if (optimizers[i].captured == CAPTURED)
-        text = fix_replaced(a, text, ", capturable=True", "");
-    if (form == OPTIMIZER_OWN || form == OPTIMIZER_AS_IT_IS)
-        return fix_without_lines(a, text, "torch.optim.AdamW(");
-    const char *why = optimizers[i].fused == ON_CPUS ? "foreach=True)   # its fused form is for CPUs" : "foreach=True)   # it has no fused form";
-    if (form == OPTIMIZER_FOREACH)
-        text = fix_replaced(a, fix_replaced(a, text, "fused=True)   # or foreach=True", why), "fused=True", "foreach=True");
-    return fix_replaced(a, text, "torch.optim.AdamW(", arena_printf(a, "torch.optim.%s(", name));
-}
-
 /* A comment cannot hold a line's end. */
 static const char *with_place(struct arena *a, const char *text, const char *place)
 {
@@ -331,7 +209,7 @@ const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *
 {
     const char *own = special(a, rule, f);
     const char *text = own ? own : rule_text_find(rule)->fix_pytorch;
-    text = with_mask(a, with_optimizer(a, text, f), f->mask);
+    text = with_mask(a, fix_with_optimizer(a, text, f), f->mask);
     if (f->device && strcmp(f->device, "cuda"))
         text = fix_replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
     return with_place(a, text, f->place);
