@@ -141,8 +141,10 @@ struct baseline {
     const char *path;
     double before_us, after_us, change;     /* of a step without the profiler; change: relative, above 0 is slower */
     double host_factor;                     /* equal ops took so many times as long on this host; taken out of after_us, as by --diff. 1: as long */
+    double full_change;                     /* the change with that left in */
     double limit;                           /* of the change */
     bool slower;                            /* by more than the limit */
+    bool forgiven;                          /* it would be, were the host's speed not taken out */
     struct baseline_row *rows;              /* (n_rows) what takes longer, the most first */
     int n_rows;
     const char *new_rules;                  /* findings of medium or more that were not there: "a, b"; NULL: none */

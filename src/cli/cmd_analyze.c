@@ -157,9 +157,9 @@ static int judge(const struct answer *a, const struct request *r)
 {
     const struct diagnosis *d = &a->a.diagnosis;
     char words[BASELINE_WORDS];
-    const bool slower = d->baseline && d->baseline->slower;
-    if (slower)
-        fprintf(stderr, "hone: %s\n", report_baseline_words(d->baseline, words));
+    const bool slower = d->baseline && d->baseline->slower, forgiven = d->baseline && d->baseline->forgiven;
+    if (slower || forgiven)
+        fprintf(stderr, "hone: %s%s\n", forgiven ? "warning: " : "", report_baseline_words(d->baseline, words));
     return findings_fail(d, &r->fail_on) || slower ? ANSWER_NO : OK;
 }
 

@@ -41,7 +41,7 @@ enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct 
 
 /* Holds a diagnosis against the report.json of an earlier one, of the same device: d->baseline. `limit`: 0.05 allows steps of 5 % more. */
 enum status report_baseline(struct diagnosis *d, const char *path, double limit, struct error *err);
-enum { BASELINE_WORDS = 256 };
+enum { BASELINE_WORDS = 400 };
 const char *report_baseline_words(const struct baseline *b, char out[BASELINE_WORDS]);
 
 /* ---- of hone tune ---- */
