@@ -140,6 +140,7 @@ struct baseline_row { const char *what, *name; double before_us, after_us; };   
 struct baseline {
     const char *path;
     double before_us, after_us, change;     /* of a step without the profiler; change: relative, above 0 is slower */
+    bool as_recorded;                       /* they are as recorded: of one of the two the time without the profiler was given, of the other not */
     double host_factor;                     /* equal ops took so many times as long on this host; taken out of after_us, as by --diff. 1: as long */
     double full_change;                     /* the change with that left in */
     double limit;                           /* of the change */
@@ -294,6 +295,7 @@ struct trace_diff {
     const char *a, *b;
     double a_step_us, b_step_us;            /* without the profiler, which may have cost the two differently */
     double a_recorded_us, b_recorded_us;
+    bool as_recorded;                       /* the step is that, too: of one of the two its time without the profiler was given, of the other not */
     double host_factor;                     /* equal ops took so many times as long on b's host; taken out of b_step_us. 1: as long */
     struct diff_row *split, *ops, *kernels; /* split: the parts of a step as recorded; the others by size of the difference. Ops by the
                                                time of what they launched on a device; where there is none, by their own on the host */

@@ -55,6 +55,13 @@ static bool recorded_alike(const struct diagnosis *d, const json_t *before)
     return o && o->has_stacks == yes(was, "has_stacks") && o->has_shapes == yes(was, "has_shapes") && o->has_memory == yes(was, "has_memory");
 }
 
+/* What was given and what is estimated do not compare: an error of the estimate would look like a change. */
+static bool one_is_given(const struct diagnosis *d, const json_t *before)
+{
+    const json_t *was = json_object_get(before, "corrected");
+    return d->corrected.given != yes(was, "given") && d->corrected.recorded_us > 0 && num(was, "recorded_us") > 0;
+}
+
 /* Without a device the ops are the work itself, and one that takes longer is what is looked for. Times that were given are true as they are. */
 static bool speed_can_be_told(const struct diagnosis *d, const json_t *before)
 {
@@ -152,10 +159,11 @@ enum status report_baseline(struct diagnosis *d, const char *path, double limit,
     int n = 0;
     compare_ops(d, before, rows, &n);
     compare_split(d, before, rows, &n);
-    const double was = num(json_object_get(before, "corrected"), "step_us");
-    const double factor = host_factor(d, before), is = at_equal_speed(&d->corrected, factor);
+    const bool as_recorded = one_is_given(d, before);
+    const double was = num(json_object_get(before, "corrected"), as_recorded ? "recorded_us" : "step_us"), factor = host_factor(d, before);
+    const double full = as_recorded ? d->corrected.recorded_us : d->corrected.step_us, is = as_recorded ? full : at_equal_speed(&d->corrected, factor);
     *b = (struct baseline){.path = arena_printf(&d->arena, "%s", path), .before_us = was, .after_us = is, .change = is / was - 1,
-                           .full_change = d->corrected.step_us / was - 1, .host_factor = factor, .limit = limit, .rows = rows, .n_rows = n,
+                           .as_recorded = as_recorded, .full_change = full / was - 1, .host_factor = factor, .limit = limit, .rows = rows, .n_rows = n,
                            .new_rules = new_rules(d, before)};
     b->slower = !(b->change <= limit);
     b->forgiven = !b->slower && !(b->full_change <= limit);
@@ -171,6 +179,8 @@ const char *report_baseline_words(const struct baseline *b, char out[BASELINE_WO
     number_text a, c;
     int n = snprintf(out, BASELINE_WORDS, "a step takes %s, and %s before: %+.1f %%, %s (at most %+.3g %%)", report_show_us(b->after_us, a),
                            report_show_us(b->before_us, c), 100 * b->change, b->slower ? "too slow" : "as allowed", 100 * b->limit);
+    if (b->as_recorded && n > 0 && n < BASELINE_WORDS)
+        n += snprintf(out + n, (size_t)(BASELINE_WORDS - n), "; as recorded, both: the time without the profiler was given of one of the two only");
     if (b->host_factor != 1 && n > 0 && n < BASELINE_WORDS)
         n += snprintf(out + n, (size_t)(BASELINE_WORDS - n), "; equal ops took %.2f times as long on this host, which is taken out", b->host_factor);
     if (b->forgiven && n > 0 && n < BASELINE_WORDS)
@@ -186,7 +196,7 @@ json_t *report_baseline_json(const struct baseline *b)
     for (int i = 0; i < b->n_rows; i++)
         rows = report_array(rows, json_pack("{s:s,s:o,s:o,s:o}", "what", b->rows[i].what, "name", report_name(b->rows[i].name), "before_us",
                                             report_number(b->rows[i].before_us), "after_us", report_number(b->rows[i].after_us)));
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o}", "path", report_name(b->path), "before_us", report_number(b->before_us), "after_us",
+    return json_pack("{s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o}", "path", report_name(b->path), "as_recorded", b->as_recorded, "before_us", report_number(b->before_us), "after_us",
                      report_number(b->after_us), "change", report_number(b->change), "full_change", report_number(b->full_change), "limit", report_number(b->limit), "host_factor",
                      report_number(b->host_factor), "slower", b->slower, "forgiven", b->forgiven, "longer", rows, "new_findings", report_name(b->new_rules));
 }

@@ -121,6 +121,27 @@ static void on_a_cpu_slower_ops_are_a_slower_step(void **state)
     judged_release(&after);
 }
 
+/* The same trace, of which the time without the profiler is known once, and once not. */
+static void a_given_step_is_not_compared_with_an_estimated_one(void **state)
+{
+    (void)state;
+    char words[BASELINE_WORDS];
+    struct error err;
+    struct model a = model_new(HOST_BOUND), b = model_new(HOST_BOUND);
+    struct judged before = model_judge(&a, 0), after = model_judge(&b, 0.7 * model_step_us(&b));
+    assert_true(after.d.corrected.given);
+    write_report(&before.d);
+    assert_ok(report_baseline(&after.d, path, 0.05, &err), err);
+    assert_true(after.d.baseline->as_recorded);
+    assert_near(after.d.baseline->change, 0, 1e-6, "no change");
+    assert_non_null(strstr(report_baseline_words(after.d.baseline, words), "as recorded"));
+    write_report(&after.d);
+    assert_ok(report_baseline(&before.d, path, 0.05, &err), err);
+    assert_near(before.d.baseline->change, 0, 1e-6, "nor the other way");
+    judged_release(&before);
+    judged_release(&after);
+}
+
 static void what_is_no_report_is_refused_by_name(void **state)
 {
     (void)state;
@@ -150,6 +171,7 @@ int main(void)
         cmocka_unit_test(a_step_that_takes_longer_fails_and_says_what_does),
         cmocka_unit_test(a_slower_machine_is_taken_out),
         cmocka_unit_test(on_a_cpu_slower_ops_are_a_slower_step),
+        cmocka_unit_test(a_given_step_is_not_compared_with_an_estimated_one),
         cmocka_unit_test(what_is_no_report_is_refused_by_name),
     };
     const int fd = mkstemp(path);
