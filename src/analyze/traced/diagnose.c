@@ -420,13 +420,15 @@ static void swap_traces(struct judged_traces *j, int a, int b)
 static void leave_out_others(struct judged_traces *j)
 {
     bool *in = xcalloc((size_t)j->n, sizeof *in);
-    char *why = job_members(j->each, j->comm, j->n, in);
+    char *why = job_members(j->each, j->comm, j->n, in), *again = job_cycle(j->each, j->n, in);
     int n = 0;
     for (int i = 0; i < j->n; i++)
         if (in[i])
             swap_traces(j, i, n++);
     j->n = n;
     free(in);
+    if (again)
+        warn(j->each[0], again);
     if (!why)
         return;
     forget_guesses(j);
