@@ -17,6 +17,14 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+static bool kernels_equal(const struct diagnosis *d)
+{
+    for (int i = 0; d->steps && i < diagnosis_shown_steps(d); i++)
+        if (d->steps[i].kernels != d->mean.kernels)
+            return false;
+    return true;
+}
+
 static void put_title(const struct screen *s, const struct diagnosis *d)
 {
     number_text n;
@@ -30,7 +38,8 @@ static void put_title(const struct screen *s, const struct diagnosis *d)
     else
         fprintf(s->to, " · %d step%s%s", d->n_steps, d->n_steps == 1 ? "" : "s", d->no_step_marks ? " (no step marks)" : "");
     if (d->mean.kernels || d->gpu.total_us > 0)
-        fprintf(s->to, ", %s kernel%s%s", report_show_count((double)d->mean.kernels, n), d->mean.kernels == 1 ? "" : "s", d->n_steps > 1 ? " each" : "");
+        fprintf(s->to, ", %s kernel%s%s", report_show_count((double)d->mean.kernels, n), d->mean.kernels == 1 ? "" : "s",
+                d->n_steps < 2 ? "" : kernels_equal(d) ? " each" : " on average");
     fprintf(s->to, "%s\n%s", screen_style(s, OFF), screen_style(s, BOLD));
     screen_put_wrapped(s, d->headline, 0);
     fputs(screen_style(s, OFF), s->to);

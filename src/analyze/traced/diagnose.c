@@ -280,12 +280,64 @@ static void warn_of_gaps(struct diagnosis *d, const struct view *v)
 {
     int first = 0, n = 0;
     for (int i = v->n_steps - 1; i > 0; i--)
-        if (v->steps[i].after_gap)
+        if (v->steps[i].after_gap && !v->steps[i].after_odd)
             first = i, n++;
     if (n)
         warn(d, arena_printf(&d->arena, "step marks are missing: behind ProfilerStep#%lld comes #%lld%s; what lies between is taken for no step",
                              (long long)v->steps[first - 1].number, (long long)v->steps[first].number,
                              n > 1 ? arena_printf(&d->arena, ", and so in %d place%s more", n - 1, n > 2 ? "s" : "") : ""));
+}
+
+static bool in_window(const struct event *e, const struct step_window *w) { return e->start_ns >= w->host_start_ns && e->start_ns < w->host_end_ns; }
+
+/* The longest call of the host in it that no other step has; -1: all have such. */
+static int32_t longest_in(const struct view *v, const struct step_window *w)
+{
+    bool *usual = xcalloc((size_t)v->trace->n_names + 1, sizeof *usual);
+    int32_t longest = -1;
+    for (int32_t i = 0; i < v->n_host; i++)
+        usual[view_event(v, i)->name] |= view_event(v, i)->step >= 0;
+    for (int32_t i = 0; i < v->n_host; i++) {
+        const struct event *e = view_event(v, i);
+        if (in_window(e, w) && !usual[e->name] && (longest < 0 || e->duration_ns > view_event(v, longest)->duration_ns))
+            longest = i;
+    }
+    free(usual);
+    return longest;
+}
+
+static int64_t kernels_in(const struct view *v, const struct step_window *w)
+{
+    int64_t n = 0;
+    for (int32_t i = 0; i < v->n_device; i++) {
+        const int32_t launch = v->launch[i];
+        n += view_event(v, v->device + i)->kind == EVENT_KERNEL && in_window(view_event(v, launch >= 0 ? launch : v->device + i), w);
+    }
+    return n;
+}
+
+/* What is in it, so that it is told from the others. */
+static const char *what_is_in(struct diagnosis *d, const struct view *v, const struct odd_step *o)
+{
+    const int32_t longest = longest_in(v, &o->window);
+    const char *call = longest < 0 ? "" : arena_printf(&d->arena, "; %.80s in it, which the others do not have, takes %s",
+                                                       view_name(v, longest), text_us(&d->arena, (double)view_event(v, longest)->duration_ns / 1e3));
+    const int64_t kernels = kernels_in(v, &o->window);
+    return kernels == d->mean.kernels ? call : arena_printf(&d->arena, "%s; it has %lld kernels, the others %lld", call, (long long)kernels, (long long)d->mean.kernels);
+}
+
+/* Each on its own; of many the first ones. */
+static void warn_of_odd(struct diagnosis *d, const struct view *v)
+{
+    enum { MOST_TOLD = 5 };
+    for (int i = 0; i < v->n_odd && i < MOST_TOLD; i++) {
+        const struct odd_step *o = &v->odd[i];
+        warn(d, arena_printf(&d->arena, "step %lld is not like the others and left out of what is judged: it takes %s, %.3g times the median of %s%s",
+                             (long long)o->window.number, text_us(&d->arena, o->ns / 1e3), o->ns / o->usual_ns, text_us(&d->arena, o->usual_ns / 1e3),
+                             what_is_in(d, v, o)));
+    }
+    if (v->n_odd > MOST_TOLD)
+        warn(d, arena_printf(&d->arena, "and so are %d other steps", v->n_odd - MOST_TOLD));
 }
 
 static struct diagnose_options options_of(const struct diagnose_options *options, int trace)
@@ -309,6 +361,7 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
     if (d->no_step_marks)
         warn_of_marks(d, &v);
     warn_of_gaps(d, &v);
+    warn_of_odd(d, &v);
     warn_of_lost_device(d, &v);
     collectives_find(comm, &v);
     d->ranks = arena_alloc(&d->arena, sizeof *d->ranks);
