@@ -208,6 +208,8 @@ struct diagnosis {
     int n_roofs;
     struct trace_peaks peaks;
     double mfu_percent;                     /* of the peak, in the step without the profiler, by the products whose shapes are known; -1: unknown */
+    bool mfu_at_least;                      /* products, convolutions and attentions of unknown arithmetic take a tenth of the device's time or more */
+    double uncounted_share;                 /* of the device's time, in those */
     double products_flops;                  /* per step, without what is computed again */
     struct trace_module *modules;           /* (n_modules) by device time; empty where there are neither modules nor ranges */
     int n_modules;

@@ -146,6 +146,36 @@ static void convolutions_and_attention_have_their_arithmetic(void **state)
     judged_release(&j);
 }
 
+static struct judged judge_strideless(double conv_us, double mm_us)
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_inputs(&m, traced_run(&m, "aten::cudnn_convolution", 40, "implicit_gemm", conv_us), "[[8, 16, 32, 32], [64, 16, 3, 3], []]", F32);
+        traced_inputs(&m, traced_run(&m, "aten::mm", 40, "nvjet_gemm", mm_us), "[[1024, 1024], [1024, 1024]]", F32);
+        traced_inputs(&m, traced_run(&m, "aten::_cudnn_attention_forward", 40, "cudnn_flash_fprop", 1), "[[2, 8, 128, 64], [2, 8, 256, 64], [2, 8, 256, 64]]", BF16);
+        traced_step_end(&m);
+    }
+    name_device(m.trace, "NVIDIA H200");
+    return trace_judge(m.trace, 0);
+}
+
+/* Without strides nothing is known of a convolution's arithmetic. */
+static void what_is_not_counted_makes_mfu_a_lower_bound_or_none(void **state)
+{
+    (void)state;
+    struct judged some = judge_strideless(20, 50), most = judge_strideless(80, 50), few = judge_strideless(1, 50);
+    assert_near(roof(&some.d, "aten::_cudnn_attention_forward")->flops, 2 * 2.0 * 2 * 8 * 128 * 256 * 64, 1, "two products of all pairs");
+    assert_near(roof(&some.d, "aten::cudnn_convolution")->percent, -1, 0, "nor which peak is its bound");
+    assert_true(some.d.mfu_percent > 0 && some.d.mfu_at_least);
+    assert_near(some.d.uncounted_share, 20.0 / 71, 1e-9, "convolutions");
+    assert_true(few.d.mfu_percent > 0 && !few.d.mfu_at_least);
+    assert_near(most.d.mfu_percent, -1, 0, "most is not known");
+    judged_release(&some);
+    judged_release(&most);
+    judged_release(&few);
+}
+
 /* Of a table ops read the rows or numbers that they pick, and the places of these. */
 static void of_a_table_only_what_is_picked_is_moved(void **state)
 {
@@ -339,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_product_in_parts_has_the_peak_of_its_product),
         cmocka_unit_test(peaks_that_are_given_count),
         cmocka_unit_test(convolutions_and_attention_have_their_arithmetic),
+        cmocka_unit_test(what_is_not_counted_makes_mfu_a_lower_bound_or_none),
         cmocka_unit_test(of_a_table_only_what_is_picked_is_moved),
         cmocka_unit_test(copies_can_be_the_largest_part),
         cmocka_unit_test(modules_have_their_forward_and_backward),
