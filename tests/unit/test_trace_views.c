@@ -1,6 +1,8 @@
 /* A trace by ops against the device's peaks, by modules and ranges, by Python functions; names of kernels shortened to what differs. */
 #include "unit/trace_models.h"
 
+#include "analyze/traced/study.h"
+
 static void name_device(struct trace *t, const char *name)
 {
     t->devices = xrealloc(t->devices, sizeof *t->devices);
@@ -54,6 +56,23 @@ static void ops_are_held_against_the_peaks_of_the_device(void **state)
     assert_near(j.d.mfu_percent, 100 * flops / 100e-6 / 989e12, 1e-6, "MFU in the step that was given");
     assert_string_equal(j.d.peaks.numbers, "16 bits");
     judged_release(&j);
+}
+
+/* A name inside of another is another device. */
+static void peaks_are_found_by_whole_words(void **state)
+{
+    (void)state;
+    static const struct { const char *device; double bf16, gbps; } cases[] = {
+        {"NVIDIA L4", 121, 300}, {"NVIDIA L40", 181, 864}, {"NVIDIA L40S", 362, 864}, {"NVIDIA A40", 149.7, 696}, {"NVIDIA RTX A4000", 0, 0},
+        {"NVIDIA A100-SXM4-40GB", 312, 1555}, {"NVIDIA A100-SXM4-80GB", 312, 2039}, {"NVIDIA A10G", 70, 600}, {"NVIDIA A10", 125, 600},
+        {"NVIDIA H100 80GB HBM3", 989, 3350}, {"NVIDIA H200", 989, 4800}, {"NVIDIA GH200 480GB", 989, 4000}, {"Tesla V100-SXM2-16GB", 125, 900}, {"Tesla T4", 65, 320},
+        {"Quadro T400", 0, 0}, {"NVIDIA GeForce RTX 4090", 165.2, 1008}, {"NVIDIA GeForce RTX 4090 Laptop GPU", 0, 0},
+        {"AMD Instinct MI300X", 1307, 5300}, {"AMD Instinct MI250X/MI250", 191.5, 1638}, {"unknown device", 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct device_peak p = device_peak(cases[i].device);
+        assert_near(p.tflops[PEAK_16], cases[i].bf16, 0, cases[i].device);
+        assert_near(p.gbps, cases[i].gbps, 0, cases[i].device);
+    }
 }
 
 /* Products of two devices are held against the peaks of both; an op against that of the one it ran on. */
@@ -365,6 +384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_are_held_against_the_peaks_of_the_device),
+        cmocka_unit_test(peaks_are_found_by_whole_words),
         cmocka_unit_test(a_step_of_two_devices_has_two_peaks),
         cmocka_unit_test(a_product_in_parts_has_the_peak_of_its_product),
         cmocka_unit_test(peaks_that_are_given_count),
