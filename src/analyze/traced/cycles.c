@@ -21,7 +21,7 @@ static struct recording recording_of(const struct diagnosis *d, int at)
     return r;
 }
 
-/* By rank, then by time; of two at one time the one that was given first is the later, and so the one that is kept. */
+/* By rank, then by time. */
 static int by_rank(const void *a, const void *b)
 {
     const struct recording *x = a, *y = b;
@@ -29,29 +29,27 @@ static int by_rank(const void *a, const void *b)
         return x->rank < y->rank ? -1 : 1;
     if (x->first_ns != y->first_ns)
         return x->first_ns < y->first_ns ? -1 : 1;
-    return y->at - x->at;
+    return x->at - y->at;
 }
 
-static int64_t overlap_ns(const struct recording *a, const struct recording *b)
+/* For half of the shorter of both. */
+static bool at_one_time(const struct recording *a, const struct recording *b)
 {
     const int64_t from = a->first_ns > b->first_ns ? a->first_ns : b->first_ns, to = a->last_ns < b->last_ns ? a->last_ns : b->last_ns;
-    return to - from;
+    const int64_t shorter = a->last_ns - a->first_ns < b->last_ns - b->first_ns ? a->last_ns - a->first_ns : b->last_ns - b->first_ns;
+    return to - from >= shorter - shorter / 2;
 }
 
-/* Of each rank the recording that overlaps `with` longest is marked; returns of how many ranks there is one. */
+/* Marks what was recorded at the time of `with`; returns how many ranks that are. */
 static int mark_cycle(const struct recording *all, int n, const struct recording *with, bool *in)
 {
-    int ranks = 0;
-    for (int i = 0, next; i < n; i = next) {
-        int best = -1;
-        for (next = i; next < n && all[next].rank == all[i].rank; next++) {
-            in[all[next].at] = false;
-            if (overlap_ns(&all[next], with) > 0 && (best < 0 || overlap_ns(&all[next], with) >= overlap_ns(&all[best], with)))
-                best = next;
+    int ranks = 0, last = -1;
+    for (int i = 0; i < n; i++) {
+        in[all[i].at] = at_one_time(&all[i], with);
+        if (in[all[i].at] && all[i].rank != last) {
+            last = all[i].rank;
+            ranks++;
         }
-        if (best >= 0)
-            in[all[best].at] = true;
-        ranks += best >= 0;
     }
     return ranks;
 }
@@ -77,16 +75,17 @@ static void mark_best(const struct recording *all, int n, bool *in)
         mark_last(all, n, in);
 }
 
-static int repeated(const struct recording *all, int n)
+/* Two traces of one rank that were recorded one after the other. */
+static bool is_repeated(const struct recording *all, int n)
 {
-    int again = 0;
     for (int i = 1; i < n; i++)
-        again += all[i].rank == all[i - 1].rank;
-    return again;
+        if (all[i].rank == all[i - 1].rank && !at_one_time(&all[i], &all[i - 1]))
+            return true;
+    return false;
 }
 
-/* All are named: which one is judged must not be guessed. */
-static char *tell(struct diagnosis **each, const struct recording *all, int n, const bool *in)
+/* All are named: which ones are judged must not be guessed. */
+static char *tell_cycle(struct diagnosis **each, const struct recording *all, int n, const bool *in)
 {
     struct arena *arena = NULL;
     const char *names = "";
@@ -100,20 +99,31 @@ static char *tell(struct diagnosis **each, const struct recording *all, int n, c
                         out == 1 ? "is" : "are", names);
 }
 
+/* At one time a rank is one process: one of the two has a wrong number. One sentence is enough. */
+static char *tell_twins(struct diagnosis **each, const struct recording *all, int n, const bool *in)
+{
+    for (int i = 1; i < n; i++) {
+        const struct recording *a = &all[i - 1], *b = &all[i];
+        if (a->rank == b->rank && in[a->at] && in[b->at])
+            return arena_printf(&each[a->at]->arena, "'%s' and '%s' both say that they are rank %d; give each rank of a job once", each[a->at]->trace->origin.path,
+                                each[b->at]->trace->origin.path, a->rank);
+    }
+    return NULL;
+}
+
 char *job_cycle(struct diagnosis **each, int n, bool *in)
 {
     struct recording *all = xcalloc((size_t)n, sizeof *all);
     int known = 0;
-    char *words = NULL;
     for (int i = 0; i < n; i++)
         if (in[i] && each[i]->trace->origin.rank >= 0)
             all[known++] = recording_of(each[i], i);
     if (known)
         qsort(all, (size_t)known, sizeof *all, by_rank);
-    if (repeated(all, known)) {
+    const bool repeated = is_repeated(all, known);
+    if (repeated)
         mark_best(all, known, in);
-        words = tell(each, all, known, in);
-    }
+    char *words = repeated ? tell_cycle(each, all, known, in) : tell_twins(each, all, known, in);
     free(all);
     return words;
 }
