@@ -386,6 +386,41 @@ static void a_straggler_is_named(void **state)
     trace_free(traces[1]);
 }
 
+/* A step of 8 ms: 4 of work, on the last rank 6, and an exchange of 2 that nothing hides, before which the others wait for it. */
+static struct trace *waiting_rank(int rank, bool last)
+{
+    struct traced t = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&t, i);
+        for (int k = 0; k < 20; k++)
+            traced_run(&t, "aten::mm", 20, "gemm", last ? 300 : 200);
+        traced_run(&t, "c10d::allreduce_", 20, "ncclDevKernel_AllReduce", last ? 2000 : 4000);
+        traced_wait(&t, "cudaStreamSynchronize");
+        traced_step_end(&t);
+    }
+    t.trace->origin.rank = rank;
+    t.trace->origin.path = last ? "last" : "first";
+    return t.trace;
+}
+
+/* Neither is part of the other: a step without the delay and with a hidden exchange takes 4 of 8 ms. */
+static void the_stragglers_delay_and_the_exchange_add_up(void **state)
+{
+    (void)state;
+    for (int last = 0; last < 2; last++) {
+        struct trace *traces[] = {waiting_rank(0, !last), waiting_rank(1, last)};
+        struct judged j;
+        judge_two(&j, traces);
+        const double delay = assert_found(&j, "straggler")->speedup, exchange = assert_found(&j, "exposed-comm")->speedup;
+        const double together = 1 / (1 / delay + 1 / exchange - 1), roadmap = j.d.phases[j.d.n_phases - 1].speedup;
+        assert_true(together > 1.7);
+        assert_near(roadmap, together, 0.1 * together, "everything together");
+        diagnosis_release(&j.d);
+        trace_free(traces[0]);
+        trace_free(traces[1]);
+    }
+}
+
 static void ranks_that_keep_pace_have_no_straggler(void **state)
 {
     (void)state;
@@ -546,6 +581,7 @@ int main(void)
         cmocka_unit_test(what_is_missing_is_told_apart),
         cmocka_unit_test(hostile_names_change_nothing),
         cmocka_unit_test(a_straggler_is_named),
+        cmocka_unit_test(the_stragglers_delay_and_the_exchange_add_up),
         cmocka_unit_test(ranks_that_keep_pace_have_no_straggler),
         cmocka_unit_test(many_ops_one_behind_the_other),
         cmocka_unit_test(many_launches_waits_and_copies),
