@@ -172,10 +172,12 @@ json_t *report_trace_document(const struct diagnosis *d)
                                 "corrected", corrected(&d->corrected));
     char note[STEPS_NOTE_MOST];
     report_trace_steps_note(d, note);
+    char recorded_note[RECORDED_NOTE_MOST];
+    report_trace_recorded_note(d, recorded_note);
     char ops_note[OPS_NOTE_MOST];
     report_trace_ops_note(d, ops_note);
-    json_t *listed = json_pack("{s:i,s:i,s:o,s:o,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
-                               *note ? json_string(note) : json_null(), "no_op_share", N(d->no_op_share), "ops_note",
+    json_t *listed = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
+                               *note ? json_string(note) : json_null(), "recorded_note", *recorded_note ? json_string(recorded_note) : json_null(), "no_op_share", N(d->no_op_share), "ops_note",
                                *ops_note ? json_string(ops_note) : json_null());
     json_t *more = json_pack("{s:o,s:o,s:o,s:o,s:o}", "ranks", ranks(d), "collectives", report_trace_collectives(d), "launches",
                              launches(&d->launches), "kinds", kinds(d), "warnings", warnings(d));

@@ -123,10 +123,13 @@ static void put_corrected(FILE *to, const struct diagnosis *d)
             report_show_us(c->cost_per_event_us, a), report_show_count(c->events_per_step, b));
     put_corrected_row(to, d->n_steps > 1 ? "step, of those that are judged" : "step", c->recorded_us, c->step_us);
     put_corrected_row(to, "host work, waits left out", NAN, c->host_us);
-    if (!(d->gpu.total_us > 0))
-        return;
-    put_corrected_row(to, "GPU busy", c->device_us, c->device_us);
-    put_corrected_row(to, "GPU idle", c->recorded_idle_us, c->idle_us);
+    if (d->gpu.total_us > 0) {
+        put_corrected_row(to, "GPU busy", c->device_us, c->device_us);
+        put_corrected_row(to, "GPU idle", c->recorded_idle_us, c->idle_us);
+    }
+    char note[RECORDED_NOTE_MOST];
+    if (*report_trace_recorded_note(d, note))
+        fprintf(to, "\n%s\n", note);
 }
 
 static void put_warnings(FILE *to, const struct diagnosis *d)

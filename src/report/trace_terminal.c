@@ -64,6 +64,15 @@ static void put_view(const struct screen *s, const char *name, double step_us, d
     screen_put_right(s, report_show_percent(report_ratio(idle_us, step_us), n), 9);
 }
 
+static void put_note(const struct screen *s, const char *note)
+{
+    if (!*note)
+        return;
+    fprintf(s->to, "  %s", screen_style(s, DIM));
+    screen_put_wrapped(s, note, 2);
+    fputs(screen_style(s, OFF), s->to);
+}
+
 /* Both views, so that nobody takes the profiler's gaps for the program's. */
 static void put_views(const struct screen *s, const struct diagnosis *d)
 {
@@ -83,12 +92,9 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
         fprintf(s->to, "  %sthe profiler's cost: %s for each of %s host events in a step%s\n", screen_style(s, DIM),
                 report_show_us(c->cost_per_event_us, a), report_show_count(round(c->events_per_step), b),
                 screen_style(s, OFF));
-    char note[DEVICES_NOTE_MOST];
-    if (*report_trace_devices_note(d, note)) {
-        fprintf(s->to, "  %s", screen_style(s, DIM));
-        screen_put_wrapped(s, note, 2);
-        fputs(screen_style(s, OFF), s->to);
-    }
+    char devices[DEVICES_NOTE_MOST], recorded[RECORDED_NOTE_MOST];
+    put_note(s, report_trace_devices_note(d, devices));
+    put_note(s, report_trace_recorded_note(d, recorded));
 }
 
 static void put_split(const struct screen *s, const struct diagnosis *d)
