@@ -129,6 +129,31 @@ static void a_fault_of_the_host_pays_after_the_devices_in_a_step_that_the_device
     judged_release(&j);
 }
 
+static void wait_for_a_batch(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    traced_idle(&m->t, 20000);
+    traced_end(&m->t);
+}
+
+/* The headline, the largest part and the finding say one thing in one figure: of the step without the profiler. */
+static void a_loader_has_one_share_of_the_step(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.data = wait_for_a_batch;
+    struct judged j = model_judge(&m, 0);
+    char share[32], largest[64];
+    const double percent = 100 * 20e3 / j.d.corrected.step_us;
+    snprintf(share, sizeof share, ", %.0f %%, are in the loader", percent);
+    snprintf(largest, sizeof largest, "the data loader: 20.0 ms, %.0f %% of the step", percent);
+    assert_string_equal(j.d.bound_by, "data");
+    assert_non_null(strstr(j.d.headline, share));
+    assert_string_equal(j.d.largest, largest);
+    assert_near(100 * assert_found(&j, "data-stall")->share, percent, 1, "of the finding");
+    judged_release(&j);
+}
+
 /* ---- the roadmap ---- */
 
 static void assert_phases(const struct diagnosis *d)
@@ -575,6 +600,7 @@ int main(void)
         cmocka_unit_test(phases_are_cumulative),
         cmocka_unit_test(the_corrected_view_is_consistent),
         cmocka_unit_test(without_marks_the_trace_is_one_step_and_says_so),
+        cmocka_unit_test(a_loader_has_one_share_of_the_step),
         cmocka_unit_test(a_trace_of_the_host_alone_is_bound_by_the_cpu),
         cmocka_unit_test(a_trace_of_the_device_alone_is_not_bound_by_a_host_that_is_not_seen),
         cmocka_unit_test(without_correlations_the_device_is_not_idle),

@@ -19,6 +19,9 @@ static const char *largest_kind(const struct study *s)
 /* Of a step on the CPU: waiting for collectives of the host's own threads, and the time in which nothing but these is at work. */
 static double waits_for_ranks_ns(const struct study *s) { return fmax(s->comm_ns, s->d->mean.comm_us * 1e3); }
 
+/* In the loader while the device has nothing to do, held against the step without the profiler: the loader records next to nothing, and takes as long without it. */
+static double loader_ns(const struct study *s) { return fmin(s->d->mean.dataloader_us * 1e3, s->base_ns); }
+
 static const char *bound(const struct study *s)
 {
     const struct diagnosis *d = s->d;
@@ -32,7 +35,7 @@ static const char *bound(const struct study *s)
         return "communication";
     if (s->device_ns >= FULL * s->base_ns)
         return "device";
-    if (d->mean.dataloader_us > 0.3 * d->mean.total_us)
+    if (loader_ns(s) > WAITS * s->base_ns)
         return "data";
     return "host";
 }
@@ -59,8 +62,8 @@ static const char *headline(const struct study *s)
         return study_text(s, "The step waits for other ranks: collectives that nothing hides take %.0f %% of the device's time.",
                           100 * s->d->gpu.exposed_comm_us / s->d->gpu.total_us);
     if (!strcmp(by, "data"))
-        return study_text(s, "The step waits for its data: %.0f %% of it is in the loader.",
-                          100 * s->d->mean.dataloader_us / s->d->mean.total_us);
+        return study_text(s, "The step waits for its data: %s of its %s, %.0f %%, are in the loader.", study_us(s, loader_ns(s)), study_us(s, step_ns),
+                          100 * loader_ns(s) / step_ns);
     return study_text(s, "The device waits for the host: it has work for %s of a step of %s and is idle %.0f %% of it.",
                       study_us(s, s->device_ns), study_us(s, step_ns), idle);
 }
@@ -97,6 +100,8 @@ static const char *largest(const struct study *s)
     const struct corrected_view *c = &d->corrected;
     if (!s->v->n_device && !strcmp(d->bound_by, "communication"))
         return study_text(s, "waiting for other ranks: %s of a step", study_us(s, waits_for_ranks_ns(s)));
+    if (!strcmp(d->bound_by, "data"))
+        return study_text(s, "the data loader: %s, %.0f %% of the step", study_us(s, loader_ns(s)), 100 * loader_ns(s) / (c->step_us * 1e3));
     if (!d->n_kernels)
         return d->n_ops ? study_text(s, "%.120s: %s of a step, %.0f %% of what ops take on the host", d->ops[0].name,
                                      study_us(s, d->ops[0].self_us * 1e3 / (d->n_steps > 0 ? d->n_steps : 1)), 100 * d->ops[0].share)
