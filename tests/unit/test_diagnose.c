@@ -440,10 +440,25 @@ static void the_stragglers_delay_and_the_exchange_add_up(void **state)
         const double together = 1 / (1 / delay + 1 / exchange - 1), roadmap = j.d.phases[j.d.n_phases - 1].speedup;
         assert_true(together > 1.7);
         assert_near(roadmap, together, 0.1 * together, "everything together");
+        if (last)                           /* the headline is the first rank's, which waits */
+            assert_non_null(strstr(j.d.headline, "on average 1.00 ms of a step for other ranks and 2.00 ms for the exchange itself."));
         diagnosis_release(&j.d);
         trace_free(traces[0]);
         trace_free(traces[1]);
     }
+}
+
+static void an_exchange_that_nobody_is_late_for_is_no_wait_for_ranks(void **state)
+{
+    (void)state;
+    struct trace *traces[] = {waiting_rank(0, false), waiting_rank(1, false)};
+    struct judged j;
+    judge_two(&j, traces);
+    assert_string_equal(j.d.bound_by, "communication");
+    assert_non_null(strstr(j.d.headline, "hardly any of it for another rank: it is the exchange itself."));
+    diagnosis_release(&j.d);
+    trace_free(traces[0]);
+    trace_free(traces[1]);
 }
 
 static void ranks_that_keep_pace_have_no_straggler(void **state)
@@ -608,6 +623,7 @@ int main(void)
         cmocka_unit_test(hostile_names_change_nothing),
         cmocka_unit_test(a_straggler_is_named),
         cmocka_unit_test(the_stragglers_delay_and_the_exchange_add_up),
+        cmocka_unit_test(an_exchange_that_nobody_is_late_for_is_no_wait_for_ranks),
         cmocka_unit_test(ranks_that_keep_pace_have_no_straggler),
         cmocka_unit_test(many_ops_one_behind_the_other),
         cmocka_unit_test(many_launches_waits_and_copies),

@@ -416,6 +416,7 @@ static void judge_job(struct diagnosis **ranks, struct rank_comm *comm, int n)
     job_plan(&j, phases, n_phases);
     judge_answers(d);
     list_ranks(d, &j);
+    judge_waits(d);
     job_release(&j);
 }
 

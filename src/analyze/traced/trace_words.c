@@ -2,9 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/rules.h"
 #include "analyze/traced/judge.h"
 
 static const double WAITS = 0.3;            /* of the step: so much of it is unexplained that nothing else bounds it */
+static const double LITTLE_WAIT = 0.1;      /* of the time in collectives, for other ranks */
 static const double FULL = 0.85;            /* of the step: busy so long, it is the device's */
 
 /* Of the device's work. */
@@ -56,16 +58,32 @@ static const char *headline(const struct study *s)
         return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
                           study_us(s, step_ns), largest_kind(s));
     if (!strcmp(by, "communication") && !s->v->n_device)
-        return study_text(s, "The step waits for other ranks: %s of its %s are in collectives that nothing hides.", study_us(s, waits_for_ranks_ns(s)),
-                          study_us(s, step_ns));
+        return study_text(s, "The step waits in collectives: %s of its %s are in those that nothing hides.", study_us(s, waits_for_ranks_ns(s)), study_us(s, step_ns));
     if (!strcmp(by, "communication"))
-        return study_text(s, "The step waits for other ranks: collectives that nothing hides take %.0f %% of the device's time.",
+        return study_text(s, "The step waits in collectives: those that nothing hides take %.0f %% of the device's time.",
                           100 * s->d->gpu.exposed_comm_us / s->d->gpu.total_us);
     if (!strcmp(by, "data"))
         return study_text(s, "The step waits for its data: %s of its %s, %.0f %%, are in the loader.", study_us(s, loader_ns(s)), study_us(s, step_ns),
                           100 * loader_ns(s) / step_ns);
     return study_text(s, "The device waits for the host: it has work for %s of a step of %s and is idle %.0f %% of it.",
                       study_us(s, s->device_ns), study_us(s, step_ns), idle);
+}
+
+/* Whether a step in collectives waits for other ranks or for the exchange itself is seen where ranks stand beside each other. */
+void judge_waits(struct diagnosis *d)
+{
+    double wait = 0, exposed = 0;
+    for (int i = 0; i < d->n_ranks; i++) {
+        wait += d->ranks[i].wait_us / d->n_ranks;
+        exposed += d->ranks[i].exposed_comm_us / d->n_ranks;
+    }
+    if (strcmp(d->bound_by, "communication") != 0 || d->n_ranks < 2 || !(exposed > 0))
+        return;
+    const char *mean = wait < LITTLE_WAIT * exposed         ? "hardly any of it for another rank: it is the exchange itself"
+                       : wait > (1 - LITTLE_WAIT) * exposed ? "nearly all of it for other ranks"
+                                                            : arena_printf(&d->arena, "on average %s of a step for other ranks and %s for the exchange itself", text_us(&d->arena, wait),
+                                                                           text_us(&d->arena, exposed - wait));
+    d->headline = arena_printf(&d->arena, "%.*s, %s.", (int)strlen(d->headline) - 1, d->headline, mean);
 }
 
 void judge_answers(struct diagnosis *d)
@@ -99,7 +117,7 @@ static const char *largest(const struct study *s)
     const struct diagnosis *d = s->d;
     const struct corrected_view *c = &d->corrected;
     if (!s->v->n_device && !strcmp(d->bound_by, "communication"))
-        return study_text(s, "waiting for other ranks: %s of a step", study_us(s, waits_for_ranks_ns(s)));
+        return study_text(s, "collectives that nothing hides: %s of a step", study_us(s, waits_for_ranks_ns(s)));
     if (!strcmp(d->bound_by, "data"))
         return study_text(s, "the data loader: %s, %.0f %% of the step", study_us(s, loader_ns(s)), 100 * loader_ns(s) / (c->step_us * 1e3));
     if (!d->n_kernels)
