@@ -92,6 +92,8 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
         fprintf(s->to, "  %sthe profiler's cost: %s for each of %s host events in a step%s\n", screen_style(s, DIM),
                 report_show_us(c->cost_per_event_us, a), report_show_count(round(c->events_per_step), b),
                 screen_style(s, OFF));
+    if (d->all_cold && !c->given)
+        put_note(s, "without profiler and cold start: what a process does once is taken out, too");
     char devices[DEVICES_NOTE_MOST], recorded[RECORDED_NOTE_MOST];
     put_note(s, report_trace_devices_note(d, devices));
     put_note(s, report_trace_recorded_note(d, recorded));

@@ -108,20 +108,31 @@ static double recorded_ns(const struct diagnosis *d, const struct replay *r, dou
     return pace > 0 ? fmax(marks, pace) : fmax(marks + lag_ns(r), device_ns);
 }
 
+/* Of a call that a process does once, what lies in its step: the host may begin long before a step that is the device's time. */
+static double cold_ns_in_step(const struct replay *r, int32_t k)
+{
+    const struct event *e = view_event(r->v, r->cold[k].event);
+    if (e->step < 0)
+        return 0;
+    const struct step_window *w = &r->v->steps[e->step];
+    const int64_t from = most(e->start_ns, w->start_ns), end = most(w->end_ns, w->device_end_ns), to = event_end(e) < end ? event_end(e) : end;
+    return fmin((double)most(to - from, 0), (double)r->cold[k].ns);
+}
+
 static void warn_of_cold(struct diagnosis *d, const struct replay *r)
 {
     int32_t longest = -1;
     double ns = 0;
     for (int32_t k = 0; k < r->n_cold; k++) {
-        ns += (double)r->cold[k].ns;
-        longest = longest < 0 || r->cold[k].ns > r->cold[longest].ns ? k : longest;
+        ns += cold_ns_in_step(r, k);
+        longest = longest < 0 || cold_ns_in_step(r, k) > cold_ns_in_step(r, longest) ? k : longest;
     }
     d->cold_steps = r->cold_steps;
     d->all_cold = r->all_cold;
     if (!r->cold_steps)
         return;
     const char *name = view_name(r->v, r->cold[longest].event);
-    const char *one = text_us(&d->arena, (double)r->cold[longest].ns / 1e3);
+    const char *one = text_us(&d->arena, cold_ns_in_step(r, longest) / 1e3);
     if (r->all_cold)
         warn(d, arena_printf(&d->arena, "only cold steps were recorded: %s in them are work that a process does once (%s in one %.80s) and are "
                              "taken out; what is left is not sure: record after warm-up", text_us(&d->arena, ns / 1e3), one, name));
