@@ -184,9 +184,10 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
     s->base_ns = base.before_ns;
     s->unexplained_ns = base.floor_ns - fmin(base.floor_ns, s->device_ns);
     const double low = judge_gain(s, costs->high, NULL).before_ns, high = judge_gain(s, costs->low, NULL).before_ns;
-    const double step = given_ns > 0 ? given_ns : s->base_ns;
+    const double step = given_ns > 0 ? given_ns : s->base_ns, noise = given_ns > 0 ? 0 : judge_noise(s);
     s->d->corrected = (struct corrected_view){
-        .step_us = step / 1e3, .low_us = (given_ns > 0 ? step : low) / 1e3, .high_us = (given_ns > 0 ? step : high) / 1e3,
+        .step_us = step / 1e3, .low_us = (given_ns > 0 ? step : low) * (1 - noise) / 1e3,
+        .high_us = (given_ns > 0 ? step : high) * (1 + noise) / 1e3,
         .given = given_ns > 0, .recorded_us = recorded / 1e3, .host_us = s->host_ns / 1e3, .device_us = s->device_ns / 1e3,
         .cost_per_event_us = r->events > 0 ? fmax(all_host_ns(r) - s->host_ns, 0) / r->events / 1e3 : 0, .events_per_step = r->events,
         .idle_us = (step > s->device_ns ? step - s->device_ns : 0) / 1e3,
