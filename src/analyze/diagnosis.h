@@ -229,6 +229,7 @@ struct diagnosis {
     int n_ranks;
     struct trace_collective *collectives;   /* by total time */
     int n_collectives;
+    double in_turns;                        /* several devices fill the step, but none alone: the busiest works this share of it; 0: not so */
     int timeline_step;                      /* index of the step whose time is the median, among those of the trace */
     int timeline_shown;                     /* and in `steps`, where steps are left out */
     double mean_occupancy;                  /* of kernels weighted by time, percent; -1: unknown */

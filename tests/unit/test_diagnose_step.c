@@ -198,6 +198,8 @@ static void devices_in_turns_have_one_busy_time_everywhere(void **state)
     assert_near(d->gpu.busy_us, 4 * 18000, 1, "busy in all");
     assert_near(d->gpu.busiest_us, 4 * 9000, 1, "the busiest");
     assert_string_equal(d->bound_by, "device");
+    assert_non_null(strstr(d->headline, "The devices take turns: one of 2 works for 18.0 ms of a step"));
+    assert_null(strstr(d->first_action, "Nothing that is worth changing"));
     for (int i = 0; i < d->n_findings; i++)                 /* nothing wins more than the time in which none works */
         if (strcmp(d->findings[i].rule, "small-batch"))
             assert_true(d->findings[i].speedup <= d->corrected.recorded_us / d->corrected.device_us);

@@ -7,6 +7,7 @@
 
 static const double WAITS = 0.3;            /* of the step: so much of it is unexplained that nothing else bounds it */
 static const double LITTLE_WAIT = 0.1;      /* of the time in collectives, for other ranks */
+static const double IN_TURNS = 0.7;         /* of the time: of several devices, the busiest works less, so that they wait for each other */
 static const double FULL = 0.85;            /* of the step: busy so long, it is the device's */
 
 /* Of the device's work. */
@@ -42,6 +43,13 @@ static const char *bound(const struct study *s)
     return "host";
 }
 
+/* Devices that fill a step together, while each waits for the others most of the time: the share of the busiest; else 0. */
+static double in_turns(const struct diagnosis *d)
+{
+    const double busiest = d->gpu.total_us > 0 ? d->gpu.busiest_us / d->gpu.total_us : 1;
+    return d->gpu.devices > 1 && !strcmp(d->bound_by, "device") && busiest < IN_TURNS ? busiest : 0;
+}
+
 static const char *headline(const struct study *s)
 {
     const double step_ns = s->d->corrected.step_us * 1e3;       /* the one given, where it is */
@@ -54,6 +62,9 @@ static const char *headline(const struct study *s)
     if (!strcmp(by, "wait"))
         return study_text(s, "The step waits: for %s of its %s the host waits while no work in the trace explains it; the device has work for %s.",
                           study_us(s, s->unexplained_ns), study_us(s, step_ns), study_us(s, s->device_ns));
+    if (s->d->in_turns > 0)
+        return study_text(s, "The devices take turns: one of %d works for %s of a step of %s, but the busiest alone only %.0f %% of the time.", s->d->gpu.devices,
+                          study_us(s, s->device_ns), study_us(s, step_ns), 100 * s->d->in_turns);
     if (!strcmp(by, "device"))
         return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
                           study_us(s, step_ns), largest_kind(s));
@@ -94,6 +105,10 @@ void judge_answers(struct diagnosis *d)
             first = &d->findings[i];
     d->first_action = "Nothing that is worth changing was found in this trace.";
     d->realistic_gain = "None that this trace shows.";
+    if (d->in_turns > 0) {                  /* no rule replays it: the program has to be divided otherwise */
+        d->first_action = "Let the devices work at the same time: several micro-batches in flight in a pipeline, or a part of each batch for each device.";
+        d->realistic_gain = arena_printf(&d->arena, "Devices at the same time: at most %.2f×, less what a pipeline takes to fill.", 1 / d->in_turns);
+    }
     if (d->all_cold)
         d->first_action = "Record again after warm-up: this trace has only steps in which the process did things for the first time.";
     if (first && !d->all_cold) {
@@ -136,6 +151,7 @@ void judge_words(struct study *s)
 {
     struct diagnosis *d = s->d;
     d->bound_by = bound(s);
+    d->in_turns = in_turns(d);
     d->headline = headline(s);
     d->largest = largest(s);
     judge_answers(d);
