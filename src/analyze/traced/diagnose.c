@@ -277,6 +277,13 @@ static void warn_of_lost_device(struct diagnosis *d, const struct view *v)
                              "numbers of the device are too low", (long long)n.alone, (long long)n.launches));
 }
 
+/* Each has its own steps and waits; marks of one number are one step here. */
+static void warn_of_processes(struct diagnosis *d, const struct view *v)
+{
+    if (v->n_processes > 1)
+        warn(d, arena_printf(&d->arena, "%d processes start work in this file, and are judged as one: give the trace of each on its own, as ranks of a job", v->n_processes));
+}
+
 static void warn_of_marks(struct diagnosis *d, const struct view *v)
 {
     if (d->steps_by)
@@ -372,6 +379,7 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
     fill_numbers(d, &v);
     if (d->no_step_marks)
         warn_of_marks(d, &v);
+    warn_of_processes(d, &v);
     warn_of_gaps(d, &v);
     warn_of_odd(d, &v);
     warn_of_lost_device(d, &v);

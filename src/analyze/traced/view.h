@@ -62,6 +62,7 @@ struct view {
     int n_steps;
     struct odd_step *odd;                   /* (n_odd) not among the steps; events in them are in none */
     int n_odd;
+    int n_processes;                        /* that start work on a device */
     bool no_step_marks;
     const char *steps_by;                   /* without marks: what they were told by, such as "Optimizer.step"; NULL: it is one step */
     bool *watches;                          /* (n_tracks) a thread that only asks how far the device is, such as a watchdog: its
