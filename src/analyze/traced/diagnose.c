@@ -374,6 +374,7 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
     enum status st = view_init(&v, t, err);
     if (st != OK)
         return st;
+    view_take_out_odd(&v, replay_cold_steps(&v));
     d->trace = t;
     d->device = arena_printf(&d->arena, "%s", device_name(&v));
     fill_numbers(d, &v);

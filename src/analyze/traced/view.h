@@ -80,6 +80,8 @@ enum status view_check(const struct trace *t, struct error *err);
  * besides the trace. Events with impossible times (negative duration) count as empty. */
 enum status view_init(struct view *v, struct trace *t, struct error *err);
 void view_release(struct view *v);
+/* Single steps that take many times as long as the others leave the steps, for `odd`; `cold` at the start do not. */
+void view_take_out_odd(struct view *v, int cold);       /* view_odd.c */
 
 static inline const struct event *view_event(const struct view *v, int32_t i) { return &v->trace->events[i]; }
 static inline const char *view_name(const struct view *v, int32_t i) { return v->trace->names[v->trace->events[i].name]; }

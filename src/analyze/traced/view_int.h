@@ -19,7 +19,6 @@ void view_link(struct view *v);             /* launched, launch, next_launched; 
 void view_link_captures(struct view *v);    /* captured; needs the links */
 void view_find_watchers(struct view *v);    /* watches; needs the links */
 void view_mark_steps(struct view *v);       /* steps, event.step; needs the links */
-void view_take_out_odd(struct view *v);     /* odd; needs the steps of events */
 void view_infer_steps(struct view *v);      /* steps where there are no marks; steps_by */
 int64_t view_first_other(const struct view *v);     /* where the events begin that are neither host, Python nor device */
 

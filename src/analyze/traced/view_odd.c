@@ -1,5 +1,5 @@
 /* Single steps that take many times as long as the others: one that saves a checkpoint, or evaluates. Their mean with the others is the time of no step, so they
- * are taken out of the steps, like time between marks, and told of on their own. Those at the start stay: they may be cold (replay_cold.c). */
+ * are taken out of the steps, like time between marks, and told of on their own. Cold steps at the start stay: replay_cold.c has them. */
 #include <stdlib.h>
 
 #include "analyze/traced/view_int.h"
@@ -36,14 +36,11 @@ static double median(const double *x, int n)
 }
 
 /* (n_steps) which are odd; how many in *n. */
-static bool *find_odd(const struct view *v, const double *ns, double usual, int *n)
+static bool *find_odd(const struct view *v, const double *ns, double usual, int cold, int *n)
 {
     bool *odd = xcalloc((size_t)v->n_steps, sizeof *odd);
-    int first = 0;
     *n = 0;
-    while (first < v->n_steps && ns[first] > ODD * usual)
-        first++;
-    for (int i = first; i < v->n_steps; i++) {
+    for (int i = cold; i < v->n_steps; i++) {
         odd[i] = ns[i] > ODD * usual;
         *n += odd[i];
     }
@@ -87,7 +84,7 @@ static void renumber(struct event *e, int64_t n, const int32_t *to)
             e[i].step = to[e[i].step];
 }
 
-void view_take_out_odd(struct view *v)
+void view_take_out_odd(struct view *v, int cold)
 {
     if (v->n_steps < LEAST_STEPS)
         return;
@@ -95,7 +92,7 @@ void view_take_out_odd(struct view *v)
     double *ns = lengths(v);
     const double usual = median(ns, v->n_steps);
     int n;
-    bool *odd = find_odd(v, ns, usual, &n);
+    bool *odd = find_odd(v, ns, usual, cold, &n);
     if (n && usual > 0) {
         keep_odd(v, odd, ns, usual, n);
         int32_t *to = close_up(v, odd);

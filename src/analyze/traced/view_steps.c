@@ -132,5 +132,4 @@ void view_mark_steps(struct view *v)
     for (int64_t i = view_first_other(v); i < v->trace->n; i++)
         if (events[i].kind != EVENT_STEP)
             events[i].step = step_at(v, events[i].start_ns);
-    view_take_out_odd(v);
 }
