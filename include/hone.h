@@ -3,7 +3,8 @@
  *     cc mine.c $(pkg-config --cflags --libs hone)            or CMake: find_package(hone), target_link_libraries(mine hone::hone)
  *
  * Every function that can fail returns a hone_status; what was wrong, where, and what would be right is then in hone_message(). Texts
- * that are handed out are the caller's and go back with hone_free. What a handle was made of may go before it.
+ * that are handed out are the caller's and go back with hone_free. What a handle was made of may go before it; one that could not be made
+ * is NULL.
  *
  * Numbers are read and written with a point ("train.lr=1e-3") whatever setlocale was told; callbacks run in the program's locale.
  *
@@ -75,8 +76,8 @@ typedef int hone_step_fn(void *context, const hone_step *step);         /* not 0
 HONE_API hone_status hone_run_open(hone_run **out, const hone_config *config);
 /* The program of a training step, op by op, with shapes, FLOPs and bytes. */
 HONE_API hone_status hone_run_program(const hone_run *run, char **text);
-/* Trains so many more steps, and fewer where on_step (may be NULL) says so. The schedule of the learning rate is that of the config's
- * train.steps. */
+/* Trains so many more steps, and fewer where on_step (may be NULL) says so, or, with train.on_nan: stop, where loss or gradient are not finite:
+ * HONE_BAD_INPUT then. The schedule of the learning rate is that of the config's train.steps. */
 HONE_API hone_status hone_run_train(hone_run *run, int64_t steps, hone_step_fn *on_step, void *context);
 HONE_API int64_t hone_run_steps(const hone_run *run);   /* done so far */
 HONE_API double hone_run_loss(const hone_run *run);     /* of the newest step; NAN: there was none */
@@ -90,7 +91,8 @@ HONE_API void hone_run_free(hone_run *run);             /* NULL is fine */
 
 typedef struct hone_result {
     int64_t steps;
-    double loss, val_loss;      /* val_loss NAN: there was no evaluation */
+    double loss;                /* the mean since the last line of the log; NAN: no step was made, as where a run was done already */
+    double val_loss;            /* NAN: there was no evaluation */
     double samples_per_s, tokens_per_s;
     int stopped;                /* by on_step: the run can be resumed */
     char checkpoint[1024];      /* the newest */
@@ -107,8 +109,8 @@ typedef struct hone_loss {
     double tokens, bytes;       /* that it is the mean of; bytes 0: tokens are no text */
 } hone_loss;
 
-/* The loss of a trained model on the validation part of its data, or of other data: settings such as "data.path=new.txt". `checkpoint` is the
- * folder of a run or of one of its checkpoints. */
+/* The loss of a trained model on the validation part of its data, or of other data: settings such as "data.source=text" and
+ * "data.path=new.txt", of which data.val_fraction is looked at. `checkpoint` is the folder of a run or of one of its checkpoints. */
 HONE_API hone_status hone_evaluate(hone_loss *out, const char *checkpoint, const char *const *settings, int n_settings);
 
 /* ---- where the time of a step goes ---- */

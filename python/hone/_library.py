@@ -46,12 +46,21 @@ def _need(status):
         raise HoneError(status, _message().decode("utf-8", "replace"))
 
 
+def _paths(traces):
+    """One path or several, as the library takes them: a name that holds a NUL would end there."""
+    paths = [os.fsencode(t) for t in ([traces] if isinstance(traces, (str, bytes)) or hasattr(traces, "__fspath__") else traces)]
+    for path in paths:
+        if b"\0" in path:
+            raise ValueError(f"the path {path!r} holds a NUL")
+    return paths
+
+
 class Analysis:
     """Traces that were read and diagnosed. Closed by `with`, close(), or when it is no longer used."""
 
     def __init__(self, traces, step_ms=0, peak_tflops=0, peak_gbps=0):
         self._handle = ctypes.c_void_p()
-        paths = [os.fsencode(t) for t in traces]
+        paths = _paths(traces)
         options = _Options(step_ms or 0, peak_tflops or 0, peak_gbps or 0)
         _need(_analyze(ctypes.byref(self._handle), (ctypes.c_char_p * len(paths))(*paths), len(paths), ctypes.byref(options)))
 

@@ -113,7 +113,7 @@ static void check_fit(struct check *k, const struct config *c)
     char words[FIT_WORDS];
     k->has_fit = doctor_fit(&k->fit, c, &err) == OK;
     for (int i = 0; k->has_fit && i < GPU_SIZES; i++)
-        add(k, false, "batch: %.300s", memory_fit_words(&k->fit.size[i], c->train.batch_size, words));
+        add(k, false, "batch: %.300s", memory_fit_words(&k->fit.size[i], &c->train, words));
 }
 
 /* Against the peaks of the device that it runs on; nothing is said where they are not known. Steps that are so fast need the most of a disk. */

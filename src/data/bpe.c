@@ -46,6 +46,14 @@ int32_t bpe_special(const struct bpe *b, const char *text)
     return -1;
 }
 
+bool bpe_is_mark(const struct bpe *b, int32_t id)
+{
+    for (int i = 0; i < b->n_specials; i++)
+        if (b->specials[i].id == id)
+            return b->specials[i].is_mark;
+    return false;
+}
+
 const char *bpe_json(const struct bpe *b, size_t *size)
 {
     *size = b->json_size;

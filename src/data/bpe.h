@@ -25,6 +25,7 @@ void bpe_free(struct bpe *b);
 int32_t bpe_size(const struct bpe *b);                                          /* ids are below it */
 const char *bpe_token(const struct bpe *b, int32_t id, size_t *length);         /* its bytes; NULL: no token has this id */
 int32_t bpe_special(const struct bpe *b, const char *text);                     /* the id of a special token; -1: there is none */
+bool bpe_is_mark(const struct bpe *b, int32_t id);                              /* a special token that stands for no text, as where one ends */
 const char *bpe_json(const struct bpe *b, size_t *size);                        /* the tokenizer.json that it is */
 
 /* Ids that grow. */

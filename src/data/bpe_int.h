@@ -21,6 +21,7 @@ struct bpe_special {
     uint32_t length;
     int32_t id;
     int turn;                   /* 1: it is "normalized", and looked for in the normalized text */
+    bool is_mark;               /* "special": it stands for no text */
 };
 
 /* Slots of a table with open addressing: left and right id -> what they become, and how early. */

@@ -177,7 +177,7 @@ static enum status take_specials(struct reader *r, const json_t *added, char **a
         if (st != OK)
             return st;
         const int turn = json_is_true(json_object_get(one, "normalized"));
-        b->specials[b->n_specials++] = (struct bpe_special){b->tokens[id].at, b->tokens[id].length, (int32_t)id, turn};
+        b->specials[b->n_specials++] = (struct bpe_special){b->tokens[id].at, b->tokens[id].length, (int32_t)id, turn, json_is_true(json_object_get(one, "special"))};
         b->special_starts[turn][(unsigned char)*content] = true;
     }
     qsort(b->specials, (size_t)b->n_specials, sizeof *b->specials, compare_specials);

@@ -47,6 +47,8 @@ hone_status hone_analyze(hone_analysis **out, const char *const *paths, int n_pa
 {
     static const hone_analyze_options nothing;
     struct error err;
+    if (out)
+        *out = NULL;
     if (!out || !paths)
         return hone_missing(out ? "the list of traces" : "where the analysis goes");
     if (hone_missing_in("trace", paths, n_paths) != HONE_OK)

@@ -7,6 +7,8 @@
 hone_status hone_config_open(hone_config **out, const char *path, const char *const *settings, int n_settings)
 {
     struct error err;
+    if (out)
+        *out = NULL;
     if (!out || !path || (n_settings > 0 && !settings))
         return hone_missing(!out ? "where the config goes" : !path ? "the path of the config" : "the list of settings");
     if (hone_missing_in("setting", settings, n_settings) != HONE_OK)

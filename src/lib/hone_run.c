@@ -11,11 +11,14 @@ struct hone_run {
     struct trial *trial;
     int64_t steps;
     double loss;
+    struct config_train said;
 };
 
 hone_status hone_run_open(hone_run **out, const hone_config *config)
 {
     struct error err;
+    if (out)
+        *out = NULL;
     if (!out || !config)
         return hone_missing(out ? "the config" : "where the run goes");
     if (config_stages(&config->c) > 1)
@@ -25,6 +28,7 @@ hone_status hone_run_open(hone_run **out, const hone_config *config)
     const enum status st = trial_open(&run->trial, &config->c, NULL, NULL, &err);
     hone_compute_end(theirs);
     run->loss = NAN;
+    run->said = config->c.train;
     if (st == OK)
         *out = run;
     else
@@ -45,6 +49,16 @@ hone_status hone_run_program(const hone_run *run, char **text)
     return run ? hone_text(text, write_program, run) : hone_missing("the run");
 }
 
+/* The update of such a step is left out. Where loss is scaled, a norm that is not finite is how its scale is found. */
+static enum status check_finite(const hone_run *run, const struct trial_step *made, struct error *err)
+{
+    const bool scaled = trial_program(run->trial)->loss_scale != NO_VALUE && isfinite(made->loss);
+    if ((isfinite(made->loss) && isfinite(made->norm)) || scaled || run->said.on_nan != ON_NAN_STOP)
+        return OK;
+    return error_set(err, BAD_INPUT, "step %lld: loss is %g and the gradient norm %g; the weights are kept as they were before it. Try a lower train.lr (now %g), a longer train.warmup, "
+                     "train.clip: 1.0, or train.on_nan: skip", (long long)run->steps, made->loss, made->norm, run->said.lr);
+}
+
 /* *go_on false: on_step wants no more. */
 static enum status train_step(hone_run *run, hone_step_fn *on_step, void *context, bool *go_on, struct error *err)
 {
@@ -57,7 +71,7 @@ static enum status train_step(hone_run *run, hone_step_fn *on_step, void *contex
     const locale_t ours = hone_call_out();
     *go_on = !on_step || !on_step(context, &(hone_step){run->steps, made.loss, made.norm, made.us});
     hone_leave(ours);
-    return OK;
+    return check_finite(run, &made, err);
 }
 
 hone_status hone_run_train(hone_run *run, int64_t steps, hone_step_fn *on_step, void *context)

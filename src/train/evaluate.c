@@ -15,12 +15,20 @@ static void leave_out_repeats(const struct batch *b, int64_t samples)
         }
 }
 
-static double bytes_of(const struct batch *b, const struct tokenizer *t)
+/* Of the text that a token stands for: marks between texts have a spelling, but no text was made of it. */
+static double text_bytes(const struct tokenizer *t, int32_t id)
 {
     char text[TOKEN_TEXT_MAX];
+    if (t->kind == TOKENIZER_BYTE)
+        return 1;
+    return t->kind == TOKENIZER_BPE && bpe_is_mark(t->bpe, id) ? 0 : (double)tokenizer_decode(t, id, text);
+}
+
+static double bytes_of(const struct batch *b, const struct tokenizer *t)
+{
     double bytes = 0;
     for (int64_t i = 0; i < b->size * b->seq; i++)
-        bytes += b->targets[i] < 0 ? 0 : t->kind == TOKENIZER_BYTE ? 1 : (double)tokenizer_decode(t, b->targets[i], text);
+        bytes += b->targets[i] < 0 ? 0 : text_bytes(t, b->targets[i]);
     return bytes;
 }
 

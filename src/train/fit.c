@@ -240,8 +240,9 @@ static void put_most(const struct memory_fit *f, char out[FIT_WORDS], size_t use
                                      (long long)f->most[s], s ? " with " : "", savers_words(s));
 }
 
-const char *memory_fit_words(const struct memory_fit *f, int64_t batch, char out[FIT_WORDS])
+const char *memory_fit_words(const struct memory_fit *f, const struct config_train *train, char out[FIT_WORDS])
 {
+    const int64_t batch = train->batch_size;
     int need = 0, best = 0;
     for (int s = SAVERS - 1; s >= 0; s--)
         if (!s || saves(f, s)) {
@@ -253,10 +254,12 @@ const char *memory_fit_words(const struct memory_fit *f, int64_t batch, char out
         used += (size_t)snprintf(out + used, FIT_WORDS - used, "fits; largest: ");
     else if (f->most[need] >= batch)
         used += (size_t)snprintf(out + used, FIT_WORDS - used, "fits with %s; largest: ", savers_words(need));
-    else if (f->most[best] > 0)
-        used += (size_t)snprintf(out + used, FIT_WORDS - used, "does not fit: try %lld%s%s with train.accumulate: %lld; largest: ", (long long)f->most[best],
-                                 best ? ", " : "", savers_words(best), (long long)((batch + f->most[best] - 1) / f->most[best]));
-    else
+    else if (f->most[best] > 0) {
+        struct config_train parts = *train;
+        split_batch(&parts, f->most[best]);
+        used += (size_t)snprintf(out + used, FIT_WORDS - used, "does not fit: try %lld%s%s with train.accumulate: %lld; largest: ", (long long)parts.batch_size,
+                                 best ? ", " : "", savers_words(best), (long long)parts.accumulate);
+    } else
         used += (size_t)snprintf(out + used, FIT_WORDS - used, "does not fit, and no other: the model is too large");
     if (f->most[best] > 0)
         put_most(f, out, used);

@@ -174,7 +174,7 @@ struct memory_fit {
     bool narrow;                        /* the config is of 16 bits already */
 };
 enum { FIT_WORDS = 300 };
-const char *memory_fit_words(const struct memory_fit *f, int64_t batch, char out[FIT_WORDS]);
+const char *memory_fit_words(const struct memory_fit *f, const struct config_train *train, char out[FIT_WORDS]);
 
 /* "flash-attention ×4, fuse-qkv ×4", or "none". Returns `out`. */
 enum { PASSES_TEXT_MAX = 512 };

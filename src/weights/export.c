@@ -119,10 +119,14 @@ static json_t *with_said(json_t *config, const json_t *said)
     return config;
 }
 
+static enum status refuse_regions(struct error *err) { return error_set(err, BAD_INPUT, "arch regions reads transitions, and cannot be exported so far"); }
+
 enum status weights_export(const char *folder, const struct config_model *m, const json_t *said, const struct safetensors *from, struct error *err)
 {
     const struct family *f = family_for(m->arch);
     char path[CONFIG_PATH_MAX + 32];
+    if (m->arch == ARCH_REGIONS)
+        return refuse_regions(err);
     if (!f || m->segments)
         return error_set(err, BAD_INPUT, "%s%s has no counterpart in Hugging Face's transformers; choose --to torch", f ? "a model with segments of arch " : "arch ",
                          config_word("model.arch", (int)m->arch));
@@ -155,7 +159,7 @@ enum status weights_export_torch(const char *folder, const struct config_model *
     static const char *const metadata[] = {"format", "pt", NULL};
     char path[CONFIG_PATH_MAX + 32];
     if (m->arch == ARCH_REGIONS)
-        return error_set(err, BAD_INPUT, "arch regions reads transitions, and cannot be exported so far");
+        return refuse_regions(err);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     enum status st = safetensors_write(path, from->tensors, from->n, metadata, NULL, err);
     snprintf(path, sizeof path, "%s/model.py", folder);

@@ -79,6 +79,12 @@ ok generate spaced --prompt "The miller" --tokens 5 --temperature 0 --json
 json out 'j["prompt"] == "The miller" and len(j["prompt_tokens"]) > 2'
 ok eval run --set data.source=text --set data.path=text.txt --set data.val_fraction=0 --split train --json && cp out of-text
 json of-text 'j["bytes"] > 2 * j["tokens"] and j["bits_per_byte"] < j["bits_per_token"]'
+# marks between texts are no bytes of text
+mkdir short
+for i in $(seq 80); do echo "text $i" >short/$i.txt; done
+ok tokenize short --tokenizer own.json --out marked --between '<|endoftext|>'
+ok eval run marked --json
+json out "j['tokens'] > 160 and 0 < j['bytes'] <= $(cat short/*.txt | wc -c)"
 ok eval run --set data.path='moved/*.bin' --set data.val_fraction=0 --split train --json
 json out "j['loss'] == $(sed -n 's/^  "loss": \([0-9.]*\).*/\1/p' of-text)"
 ok export run --to hf --out hf

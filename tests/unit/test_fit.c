@@ -260,12 +260,14 @@ static void test_savers(void **state)
     }
 }
 
-static void check_words(int64_t batch, struct memory_fit f, const char *wanted)
+static void check_words_of(int64_t batch, int64_t accumulate, struct memory_fit f, const char *wanted)
 {
     char words[FIT_WORDS];
     f.gb = 12;
-    assert_string_equal(memory_fit_words(&f, batch, words), wanted);
+    assert_string_equal(memory_fit_words(&f, &(struct config_train){.batch_size = batch, .accumulate = accumulate}, words), wanted);
 }
+
+static void check_words(int64_t batch, struct memory_fit f, const char *wanted) { check_words_of(batch, 1, f, wanted); }
 
 static void test_words_on_memory(void **state)
 {
@@ -279,8 +281,11 @@ static void test_words_on_memory(void **state)
                        "110 with bf16 and recompute");
     check_words(61, f, "on a GPU of 12 GB: a batch of 61 fits with bf16 and recompute; largest: 16, 30 with optimize.precision: bf16, 60 with optimize.recompute: on, "
                        "110 with bf16 and recompute");
-    check_words(256, f, "on a GPU of 12 GB: a batch of 256 does not fit: try 110, bf16 and recompute with train.accumulate: 3; largest: 16, 30 with optimize.precision: bf16, "
+    check_words(256, f, "on a GPU of 12 GB: a batch of 256 does not fit: try 64, bf16 and recompute with train.accumulate: 4; largest: 16, 30 with optimize.precision: bf16, "
                         "60 with optimize.recompute: on, 110 with bf16 and recompute");
+    /* as many samples of an update as before */
+    check_words_of(200, 4, f, "on a GPU of 12 GB: a batch of 200 does not fit: try 100, bf16 and recompute with train.accumulate: 8; largest: 16, 30 with optimize.precision: bf16, "
+                              "60 with optimize.recompute: on, 110 with bf16 and recompute");
     check_words(31, narrow, "on a GPU of 12 GB: a batch of 31 fits with optimize.recompute: on; largest: 30, 110 with optimize.recompute: on");
     check_words(1, none, "on a GPU of 12 GB: a batch of 1 does not fit, and no other: the model is too large");
     check_words(4, only, "on a GPU of 12 GB: a batch of 4 fits with optimize.recompute: on; largest: 0, 4 with optimize.recompute: on, 7 with bf16 and recompute");

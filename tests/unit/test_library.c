@@ -373,6 +373,30 @@ static void test_config_text(void **state)
     hone_config_free(c);
 }
 
+/* As train.on_nan says, and a handle that could not be made is none. */
+static void test_numbers_that_are_not_finite(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"model.dim=32", "model.heads=2", "model.layers=1", "model.seq=16", "data.chars=20000", "data.workers=0", "train.batch_size=2", "threads=1",
+                                           "train.lr=10", "train.weight_decay=10", "train.clip=0", "train.warmup=0", "train.on_nan=skip"};
+    const int n = (int)(sizeof settings / sizeof *settings);
+    hone_config *c = (hone_config *)8;
+    hone_run *run = (hone_run *)8;
+    assert_int_equal(hone_config_open(&c, HONE_CONFIGS "/quickstart.yaml", (const char *const[]){"train.lr=x"}, 1), HONE_BAD_INPUT);
+    assert_null(c);
+    assert_int_equal(hone_run_open(&run, c), HONE_BAD_INPUT);
+    assert_null(run);
+    for (int skip = 0; skip < 2; skip++) {
+        need(hone_config_open(&c, HONE_CONFIGS "/quickstart.yaml", settings, n - 1 + skip));
+        need(hone_run_open(&run, c));
+        const hone_status st = hone_run_train(run, 200, NULL, NULL);
+        assert_int_equal(st, skip ? HONE_OK : HONE_BAD_INPUT);
+        assert_true(skip ? hone_run_steps(run) == 200 : hone_run_steps(run) < 200 && strstr(hone_message(), "or train.on_nan: skip"));
+        hone_run_free(run);
+        hone_config_free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,7 +410,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_name_of_a_folder, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_decimal_comma, make_folder, remove_folder),
         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_config_text),
+        cmocka_unit_test(test_config_text), cmocka_unit_test(test_numbers_that_are_not_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
