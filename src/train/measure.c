@@ -203,6 +203,25 @@ static enum status time_evaluation(struct measured *m, const volatile sig_atomic
     return OK;
 }
 
+/* Batches of evaluation are not those of training: their samples are not sorted, and may be more or fewer. */
+static double evaluation_scale(const struct dataset *d, const struct config *c)
+{
+    const int64_t size = c->eval.batch_size;
+    double run = 0, measured = 0;
+    for (int i = 0; i < dataset_domains(d); i++) {
+        const struct dataset *one = dataset_domain(d, i);
+        const int64_t n = evaluation_batches(one, SPLIT_VAL, size, c->eval.batches);
+        run += (double)n * dataset_validation_rows(one, size, n, c->data.bucket);
+        measured += (double)n;
+    }
+    return measured > 0 ? run / measured : 1;
+}
+
+double measured_evaluation_us(const struct measured *m)
+{
+    return m->evaluation_every ? m->evaluation_us * m->evaluation_scale / (double)m->evaluation_every : 0;
+}
+
 static void fill_facts(struct measured *m)
 {
     struct model_run *r = m->run;
@@ -284,6 +303,7 @@ static enum status measure(struct measured *out, const struct config *asked, str
         m.config.data = asked->data;
         m.padding_share = fill_padding(&m.run->fill);
         m.padding = padding_of(m.run->dataset, asked);
+        m.evaluation_scale = evaluation_scale(m.run->dataset, asked);
         const struct division v = division_of(asked);
         const int64_t rows = m.run->config.model.rows ? m.run->config.model.rows : v.batch;
         m.tokens_per_step = (double)(rows * v.micro_batches * v.ranks * asked->model.seq);
