@@ -78,6 +78,7 @@ static enum status look_around(struct tuner *t, struct error *err)
     t->planned_bytes = s->p.planned_bytes;
     tuner_know_base(t, t->planned_bytes);
     t->now.model = s->m.config.model;       /* the vocabulary is known now */
+    config_give_positions(&t->now);
     const struct finding *small = situation_finding(s, "small-batch");
     if (!*t->r->bound)
         t->r->larger_expected = small ? small->speedup : 0;
