@@ -83,7 +83,7 @@ HONE_API double hone_run_loss(const hone_run *run);     /* of the newest step; N
 HONE_API double hone_run_bytes(const hone_run *run);    /* of memory that training takes, as planned */
 /* The mean loss over eval.batches batches of the validation data; HONE_NO: there is none. */
 HONE_API hone_status hone_run_evaluate(hone_run *run, double *loss);
-HONE_API hone_status hone_run_restart(hone_run *run);   /* back to the first weights and the first batch */
+HONE_API hone_status hone_run_restart(hone_run *run);   /* back to the first weights and the first batch; where it fails, it must be called again before other work */
 HONE_API void hone_run_free(hone_run *run);             /* NULL is fine */
 
 /* ---- a run in a folder, as `hone train` makes it ---- */

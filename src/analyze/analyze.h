@@ -169,7 +169,8 @@ struct profile {
     struct {                                /* the whole run at this speed, without checkpoints */
         int64_t steps;                      /* 0: not known */
         double seconds, evaluation_s;       /* in all, and of it evaluation */
-        double rows_scale;                  /* both are times this: tokens of the run's rows over those of the rows that were measured */
+        double rows_scale;                  /* steps are times this: tokens of the run's rows over those of the rows that were measured */
+        double evaluation_scale;            /* and evaluation times this, of its own rows */
     } run;
 
     /* answers in words */

@@ -102,15 +102,18 @@ static void store(const struct scene *s, const struct claim *claims, int n)
     }
 }
 
+double run_seconds(int64_t steps, double step_us, double evaluation_us) { return (double)steps * (step_us + evaluation_us) * 1e-6; }
+
 /* As long as these steps lasted, with what they wait for data on the mean, and with evaluation as often as it comes; where rows of the run are
- * shorter than those that were measured, by as many tokens less. */
+ * shorter than those that were measured, by as many tokens less, of training and of evaluation. */
 static void fill_run(struct profile *p, const struct scene *s)
 {
-    const double steps = (double)s->facts.run_steps * s->rows_scale;
+    const double evaluation_us = s->rows_scale * s->eval_us;
     p->run.steps = s->facts.run_steps;
     p->run.rows_scale = s->rows_scale;
-    p->run.evaluation_s = steps * positive(s->facts.eval_us_per_step) * 1e-6;
-    p->run.seconds = steps * s->step_us * 1e-6 + p->run.evaluation_s;
+    p->run.evaluation_scale = s->facts.eval_scale;
+    p->run.evaluation_s = run_seconds(p->run.steps, 0, evaluation_us);
+    p->run.seconds = run_seconds(p->run.steps, s->rows_scale * s->step_us, evaluation_us);
 }
 
 enum status detect(struct profile *p, const struct program *program, const struct run_facts *facts, struct error *err)

@@ -21,6 +21,7 @@ struct remedy {
  * only clip has a meaning at 0. */
 struct run_facts {
     double eval_us_per_step;                /* evaluation time amortised over the steps between two evaluations */
+    double eval_scale;                      /* tokens of its rows in the run over those that were measured; 0: as many */
     int64_t eval_batches, eval_every_steps;
     int64_t run_steps;                      /* of the whole run; 0: not known */
     bool by_epochs;                         /* they follow from how many samples a step has */
@@ -44,6 +45,9 @@ struct run_facts {
 
 /* Fills p->findings, ranked by expected gain, and the words, all in p->arena. The profile's numbers must be there, with
  * one profile_op per op of the program. A finding never claims more time than what it names takes. */
+/* The whole run, of steps and evaluation per step as it has them. */
+double run_seconds(int64_t steps, double step_us, double evaluation_us);
+
 enum status detect(struct profile *p, const struct program *program, const struct run_facts *facts, struct error *err);
 
 /* Writes docs/rules.md from rule_texts. */

@@ -48,7 +48,7 @@ bool rule_data_stall(struct scene *s, struct claim *c)
 bool rule_eval_share(struct scene *s, struct claim *c)
 {
     struct arena *a = &s->p->arena;
-    const double eval_us = positive(s->facts.eval_us_per_step);
+    const double eval_us = s->eval_us;
     c->involved_us = eval_us;
     c->base_us = s->step_us + eval_us;
     c->outside = true;
@@ -66,7 +66,7 @@ bool rule_eval_share(struct scene *s, struct claim *c)
                                     batches == 1 ? "s" : "", 100 * eval_us / c->base_us);
     c->finding.fix = arena_printf(
         a, "--set eval.every=%.0f brings it to 2 %%; fewer eval.batches do the same with a noisier loss", every);
-    c->finding.evidence = arena_printf(a, "%s of evaluation per step beside the %s", text_us(a, eval_us),
+    c->finding.evidence = arena_printf(a, "%s of evaluation per step beside the %s", text_us(a, positive(s->facts.eval_us_per_step)),
                                        scene_step(s));
     return true;
 }

@@ -19,6 +19,7 @@ struct scene {
     double call_us;                         /* dispatch of one op, once */
     double available_bytes;
     double rows_scale;                      /* tokens of the run's rows over those of the rows that were measured; 1: they are alike */
+    double eval_us;                         /* evaluation per step, as long beside step_us as it is beside a step of the run: times rows_scale both are the run's */
 };
 
 /* A fault that is there: which time it takes part in, and how much of that a fix removes. A rule fills it; detect turns

@@ -53,6 +53,8 @@ void scene_init(struct scene *s, struct profile *p, const struct program *progra
         s->step_us += positive(s->data_wait_us - loader_us);
     s->available_bytes = positive(s->facts.available_bytes > 0 ? s->facts.available_bytes : p->available_bytes);
     s->rows_scale = rows_scale(&s->facts);
+    s->facts.eval_scale = s->facts.eval_scale > 0 ? s->facts.eval_scale : 1;
+    s->eval_us = positive(s->facts.eval_us_per_step) * s->facts.eval_scale / s->rows_scale;
     double calls = 0;
     for (int i = 0; i < p->n_ops; i++)
         calls += scene_runs(s, i);

@@ -139,6 +139,18 @@ static enum status settle(const char *recording, struct error *err)
     return st == OK ? bring_back(recording, err) : st;
 }
 
+/* What is not as it was written stays: who it may be of, and what to do. */
+static enum status refuse_settings(const struct owned *o, const char *recording, const char *name, enum owned_state state, struct error *err)
+{
+    if (state == OWNED_CHANGED)
+        return error_set(err, BAD_INPUT, "'%s/%s' was changed since hone watch wrote it, and a new trial would replace it; move it away, or give another --out",
+                         recording, name);
+    if (state == OWNED_OTHER)
+        return error_set(err, BAD_INPUT, "'%s/%s' is of a report of hone %s; give another --out", recording, name, owned_by(o, name));
+    return error_set(err, BAD_INPUT, "'%s/%s' is there, and hone watch has no note that it wrote it: it is somebody's own, or of a watch that was killed, and a new "
+                     "trial would replace it; move it away, or give another --out", recording, name);
+}
+
 /* The settings that won in a trial are for people, who may have changed them. */
 static enum status check_settings(const char *recording, struct error *err)
 {
@@ -150,7 +162,7 @@ static enum status check_settings(const char *recording, struct error *err)
     for (size_t i = 0; st == OK && i < sizeof settings / sizeof *settings; i++) {
         st = owned_look(&o, recording, "watch", settings[i], &state, err);
         if (st == OK && state != OWNED_MISSING && state != OWNED_INTACT)
-            st = error_set(err, BAD_INPUT, "'%s/%s' is not as hone watch wrote it; move it away, or give another --out", recording, settings[i]);
+            st = refuse_settings(&o, recording, settings[i], state, err);
     }
     owned_release(&o);
     return st;

@@ -88,7 +88,7 @@ struct config_data {
     char tokenizer[CONFIG_PATH_MAX];        /* byte pairs instead; of shards: whose tokens they hold. Empty: none, or the one beside the shards */
     enum data_samples samples;
     int64_t chars;                          /* length of the built-in corpus */
-    int64_t max_chars;                      /* read at most this many characters of a text file; 0: all */
+    int64_t max_chars;                      /* read at most this many characters of a text file, or bytes where a token is a byte; 0: all */
     double val_fraction;
     int64_t region;                         /* source regions: transitions of a whole region */
     int64_t bucket;                         /* a batch is as long as its longest sample, up to a multiple of this; 0: seq */

@@ -77,7 +77,7 @@ static const struct config_key rows[] = {
     PATH(data.tokenizer,                                   "instead of tokens: a tokenizer.json of BPE, or its folder; of shards, the one that wrote them"),
     WORD(data.samples,           "windows",  samples,      "windows of seq tokens, or lines of text, padded to seq tokens and cut behind as many"),
     INT(data.chars,              "2000000",  1, 1e10,      "length of the built-in corpus in characters"),
-    INT(data.max_chars,          "0",        0, 1e15,      "characters read of a text file; 0: all"),
+    INT(data.max_chars,          "0",        0, 1e15,      "characters read of a text file, or bytes where a token is a byte; 0: all"),
     REAL(data.val_fraction,      "0.1",      0, 0.9,       "share of the data kept for validation"),
     INT(data.region,             "80",       1, 1 << 16,   "transitions of a whole region (source regions); a sample has up to twice that and 3 tokens"),
     INT(data.bucket,             "0",        0, 1 << 20,   "a batch is as long as its longest sample, rounded up to a multiple of this; 0: always seq"),

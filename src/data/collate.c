@@ -103,10 +103,16 @@ static void shorten(void *rows, int64_t n, int64_t from, int64_t to)
         memmove(words + i * to, words + i * from, (size_t)to * sizeof *words);
 }
 
+/* Tokens of a row where the longest of its batch has so many. */
+static int64_t row_tokens(const struct dataset *d, int64_t longest, int64_t bucket)
+{
+    const int64_t up = bucket ? (longest + bucket - 1) / bucket * bucket : d->seq;
+    return up < d->seq ? up : d->seq;
+}
+
 static void set_length(const struct dataset *d, struct batch *b, int64_t longest)
 {
-    const int64_t up = d->bucket ? (longest + d->bucket - 1) / d->bucket * d->bucket : d->seq;
-    b->seq = up < d->seq ? up : d->seq;
+    b->seq = row_tokens(d, longest, d->bucket);
     if (b->seq == d->seq)
         return;
     shorten(b->tokens, b->size, d->seq, b->seq);
@@ -147,24 +153,53 @@ enum status collate(const struct dataset *d, enum split split, const int64_t *sa
 
 enum { LOOKED_AT = 1 << 14 };           /* samples, at least */
 
+static bool lengths_differ(const struct dataset *one) { return one->samples != SAMPLES_WINDOWS || one->region; }
+
 double dataset_padding(const struct dataset *d, int64_t size, int64_t bucket, int64_t group)
 {
     const struct dataset *one = dataset_domain(d, 0);
     const int64_t most = group > 1 ? group : 1, window = most * size, windows = (LOOKED_AT + window - 1) / window;
     double positions = 0, filled = 0;
-    if (!bucket && one->samples == SAMPLES_WINDOWS && !one->region)
+    if (!bucket && !lengths_differ(one))
         return 0;
     int64_t *sorted = xcalloc((size_t)window, sizeof *sorted), *counts = xcalloc((size_t)one->seq + 2, sizeof *counts);
     for (int64_t w = 0; w < windows; w++) {
         sort_by_length(one, w * window, window, sorted, counts);
         for (int64_t i = 0; i < window; i++)
             filled += (double)dataset_length(one, sorted[i]);
-        for (int64_t part = 1; part <= most; part++) {
-            const int64_t longest = dataset_length(one, sorted[part * size - 1]), up = bucket ? (longest + bucket - 1) / bucket * bucket : one->seq;
-            positions += (double)(size * (up < one->seq ? up : one->seq));
-        }
+        for (int64_t part = 1; part <= most; part++)
+            positions += (double)(size * row_tokens(one, dataset_length(one, sorted[part * size - 1]), bucket));
     }
     free(sorted);
     free(counts);
     return 1 - filled / positions;
+}
+
+/* Of validation samples, which are read for it; those that cannot be read are as long as a row. */
+static int64_t longest_of(const struct dataset *d, int64_t first, int64_t size, struct sample *row)
+{
+    struct error ignored;
+    int64_t longest = 1;
+    for (int64_t i = first; i < first + size && longest < d->seq; i++) {
+        const enum status st = dataset_fill(d, SPLIT_VAL, i, row, &ignored);
+        longest = st != OK ? d->seq : row->length > longest ? row->length : longest;
+    }
+    return longest;
+}
+
+double dataset_validation_rows(const struct dataset *d, int64_t size, int64_t batches, int64_t bucket)
+{
+    const int64_t enough = LOOKED_AT / size + 1, n = batches < enough ? batches : enough;
+    struct batch b;
+    int64_t bytes;
+    double tokens = 0;
+    if (!bucket || !lengths_differ(d) || n < 1 || collate_bytes(d, 1, false, &bytes) != OK)
+        return 1;
+    void *memory = xcalloc(1, (size_t)bytes);
+    collate_bind(d, &b, 1, false, memory);
+    struct sample row = row_of(d, &b, 0);
+    for (int64_t k = 0; k < n; k++)
+        tokens += (double)row_tokens(d, longest_of(d, k * size, size, &row), bucket);
+    free(memory);
+    return tokens / (double)(n * d->seq);
 }

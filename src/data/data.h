@@ -50,6 +50,8 @@ int64_t dataset_rows(const struct dataset *d, int64_t size);
 /* The share of tokens that are of no sample in batches of `size` training samples, as those with these data.bucket (0: all of seq) and
  * data.group would be; from the first some thousands of samples. */
 double dataset_padding(const struct dataset *d, int64_t size, int64_t bucket, int64_t group);
+/* Tokens in rows of the first validation batches with this data.bucket, over those in rows of seq tokens; of a dataset of one domain. */
+double dataset_validation_rows(const struct dataset *d, int64_t size, int64_t batches, int64_t bucket);
 
 /* Writes sample `index` (any index >= 0; epochs follow each other): seq tokens, the seq targets that follow them
  * (-1 where there is none: padding), and segment ids (segments may be NULL). Thread-safe. Fails when the file behind

@@ -28,7 +28,7 @@ void store_set(struct store *s, int64_t at, int32_t id);
 /* Opens a shard of tokens: nanoGPT's raw uint16, or llm.c's with a header. See shard.c for the formats. */
 enum status shard_open(struct store *out, const char *path, struct error *err);
 
-enum { DATA_WARNINGS = 2, DATA_WARNING = CONFIG_PATH_MAX + 512 };
+enum { DATA_WARNINGS = 4, DATA_WARNING = 2 * CONFIG_PATH_MAX + 512 };
 
 /* A stretch of a store that belongs to one split; windows do not leave it. */
 struct range {
@@ -108,7 +108,7 @@ struct text {
 };
 enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err);
 enum status text_generate(struct text *t, enum data_domain domain, const struct config_data *c, struct error *err);
-bool text_is_bytes(const struct config_data *c, const struct tokenizer *given);      /* one token per byte, not per character */
+bool text_is_bytes(const struct config_data *c, const struct tokenizer *given);      /* one token per byte: data.max_chars counts bytes */
 /* Gives each its store, and their datasets one vocabulary: the given one, or that of all texts. */
 enum status texts_tokenize(struct text *texts, int n, const struct config_data *c, const struct tokenizer *given,
                            struct error *err);

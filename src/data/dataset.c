@@ -179,8 +179,9 @@ static void warn_of_cut_lines(struct dataset *d)
     if (n->cut == 0)
         return;
     snprintf(share, sizeof share, percent < 1 ? "less than 1" : "%.0f", percent);
-    dataset_warn(d, "%lld of %lld lines %s longer than model.seq %lld and %s cut: %s %% of the tokens are never seen; raise model.seq, or set data.samples: windows",
-                 (long long)n->cut, (long long)n->lines, n->cut == 1 ? "is" : "are", (long long)d->seq, n->cut == 1 ? "is" : "are", share);
+    dataset_warn(d, "%lld of %lld lines %s longer than model.seq %lld and %s cut: %s %% of the tokens are never seen; %sset data.samples: windows",
+                 (long long)n->cut, (long long)n->lines, n->cut == 1 ? "is" : "are", (long long)d->seq, n->cut == 1 ? "is" : "are", share,
+                 d->trained ? "" : "raise model.seq, or ");
 }
 
 enum status dataset_open(struct dataset **out, const struct config *c, struct error *err)

@@ -127,6 +127,12 @@ static void mark_alphabet(enum data_domain domain, int32_t *seen)
         seen[c] |= used[c];
 }
 
+static void cut_at(struct text *t, size_t at)
+{
+    t->cut |= at < t->size;
+    t->size = at;
+}
+
 /* Counts the characters up to max_chars, cuts the text there and marks in seen[] which characters there are. `given`: those of a model that is there already. */
 static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, bool given, struct error *err)
 {
@@ -142,8 +148,24 @@ static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, bool
         seen[c] = 1;
         at += step;
     }
-    t->cut |= at < t->size;
-    t->size = at;
+    cut_at(t, at);
+    return OK;
+}
+
+/* The same for tokens that may hold any bytes: one that is not of UTF-8 counts as a character. */
+static enum status cut_to_chars(struct text *t, int64_t max_chars, struct error *err)
+{
+    size_t at = 0;
+    if (max_chars <= 0 || t->is_corpus)
+        return OK;
+    for (int64_t n = 0; at < t->size && n < max_chars; n++) {
+        uint32_t c;
+        if (n % CHECKED_CHARS == 0 && setup_check("text", err) != OK)
+            return err->status;
+        const size_t step = utf8_decode(t->bytes + at, t->size - at, &c);
+        at += step ? step : 1;
+    }
+    cut_at(t, at);
     return OK;
 }
 
@@ -275,7 +297,9 @@ static enum status by_pairs(struct text *t, const struct config_data *c, const s
     struct store s;
     if (c->samples == SAMPLES_LINES)
         return error_set(err, BAD_INPUT, "data.samples is lines, and tokens of byte pairs may go on from one line to the next; set it to windows");
-    enum status st = bpe_encode_threads(v->bpe, t->bytes, t->size, true, system_cores(sched_getaffinity), &ids, err);
+    enum status st = cut_to_chars(t, c->max_chars, err);
+    if (st == OK)
+        st = bpe_encode_threads(v->bpe, t->bytes, t->size, true, system_cores(sched_getaffinity), &ids, err);
     if (st == OK)
         st = store_init_memory(&s, t->name, (int64_t)ids.n, v->n, err);
     for (size_t i = 0; st == OK && i < ids.n; i++)
@@ -313,5 +337,5 @@ enum status texts_tokenize(struct text *texts, int n, const struct config_data *
 
 bool text_is_bytes(const struct config_data *c, const struct tokenizer *given)
 {
-    return given ? given->kind != TOKENIZER_CHAR : c->tokens == TOKENS_BYTE;
+    return given ? given->kind == TOKENIZER_BYTE : c->tokens == TOKENS_BYTE;
 }

@@ -14,7 +14,7 @@ enum status propose_evaluation(struct proposal *out, const struct situation *now
     *out = (struct proposal){.next = m->config, .predicted = 1};
     if (!f)
         return OK;
-    const double allowed_us = now->p.step_us * SHARE / (1 - SHARE), every = ceil(m->evaluation_us / allowed_us);
+    const double allowed_us = now->p.step_us * now->p.run.rows_scale * SHARE / (1 - SHARE), every = ceil(m->evaluation_us * m->evaluation_scale / allowed_us);
     out->next.eval.every = (struct interval){.n = (int64_t)every};
     out->places = 1;
     out->predicted = f->speedup;

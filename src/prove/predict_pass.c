@@ -21,7 +21,10 @@ static bool has_timed_ops(const struct program *p)
 static enum status choice_gain(double *us, const struct config *c, struct error *err)
 {
     struct trial *t;
-    const enum status st = trial_open(&t, c, NULL, NULL, err);
+    struct config measured = *c;            /* with rows of one length, as it was */
+    measured.data.bucket = 0;
+    measured.data.group = 1;
+    const enum status st = trial_open(&t, &measured, NULL, NULL, err);
     if (st != OK)
         return st == CANNOT ? OK : st;
     *us = trial_choice_gain_us(t);

@@ -119,7 +119,7 @@ enum status situation_judge(struct situation *s, const struct situation_options 
     if (st != OK)
         return st;
     const struct run_facts facts = {
-        .eval_us_per_step = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .eval_batches = c->eval.batches,
+        .eval_us_per_step = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .eval_scale = m->evaluation_scale, .eval_batches = c->eval.batches,
         .eval_every_steps = m->evaluation_every, .run_steps = m->total_steps, .by_epochs = c->train.epochs > 0, .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers,
         .clip = c->train.clip, .left_out = !isfinite(m->loss) || !isfinite(m->norm), .threads = m->threads, .usable_cores = o->usable_cores, .available_bytes = o->available_bytes,
         .batch = c->train.batch_size, .padding = m->padding.now,

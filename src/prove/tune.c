@@ -60,16 +60,6 @@ enum status tuner_prove(struct tuner *t, struct verdict *v, const struct config 
     return st;
 }
 
-/* How long the run is, and what of it is evaluation: at first that of the base. */
-static void know_run(struct tuner *t, const struct measured *m)
-{
-    const double us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0;
-    if (!t->r->run.steps)
-        t->r->run.evaluation_before_us = us;
-    t->r->run.evaluation_after_us = us;
-    t->r->run.steps = m->total_steps;
-}
-
 /* Measures what has been kept, once. */
 static enum status look_around(struct tuner *t, struct error *err)
 {
@@ -83,11 +73,12 @@ static enum status look_around(struct tuner *t, struct error *err)
         return st;
     }
     t->situation = s;
-    know_run(t, &s->m);
+    tune_know_run(t->r, &s->m, &s->p);
     s->sweep = t->r->larger.sweep.n ? &t->r->larger.sweep : NULL;
     t->planned_bytes = s->p.planned_bytes;
     tuner_know_base(t, t->planned_bytes);
     t->now.model = s->m.config.model;       /* the vocabulary is known now */
+    config_give_positions(&t->now);
     const struct finding *small = situation_finding(s, "small-batch");
     if (!*t->r->bound)
         t->r->larger_expected = small ? small->speedup : 0;

@@ -111,6 +111,7 @@ struct tune_result {
     struct {                                /* the whole run, without checkpoints */
         int64_t steps;                      /* 0: not known */
         double evaluation_before_us, evaluation_after_us;       /* per training step */
+        double step_us;                     /* of the base, the mean over rows of all lengths; 0: they have one, and it is before.step_us */
     } run;
     bool judged;                            /* base to tuned, by all gates: `verdict` holds */
     struct verdict verdict;

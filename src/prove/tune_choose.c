@@ -97,6 +97,7 @@ static enum status look_at_moves(struct tuner *t, struct choices *c, struct erro
             return st;
         if (!p.places)
             continue;
+        config_give_positions(&p.next);         /* a profile has rows of one length, the run perhaps of several */
         if (first)
             add_idea(t->r, &m, &p);
         consider(c, i, &m, &p);

@@ -84,9 +84,13 @@ struct tune_point tune_point_of(const struct verdict_side *s, const struct confi
 /* 8 x 128 and 16 x 256 are judged by all gates; memory is planned over lengths of the sequence, and where a size cannot be run: it needs
  * more memory than there is, or longer data. */
 void tune_measure_sizes(struct tuner *t);
+/* How long the run is, and what of it is evaluation: at first that of the base. Where rows differ in length a point, which is a median, is of the
+ * usual ones: the run is as long as its profile says. */
+void tune_know_run(struct tune_result *r, const struct measured *m, const struct profile *p);
+double tune_run_step_us(const struct tune_result *r, double point_us);     /* of the run, where a point has steps so long */
+void tune_settle_evaluation(struct tune_result *r);        /* when all else is measured: gains of evaluation with the steps of the result */
 /* A stage that only changes how often evaluation runs: steps and evaluations are timed in turns, and put together as both
  * configs say. */
-void tune_settle_evaluation(struct tune_result *r);        /* when all else is measured: gains of evaluation with the steps of the result */
 enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, struct error *err);
 
 #endif

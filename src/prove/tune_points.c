@@ -122,7 +122,7 @@ void tune_measure_sizes(struct tuner *t)
     }
 }
 
-/* ---- evaluation ---- */
+/* ---- evaluation, and the whole run ---- */
 
 /* How much faster a run is around steps so long, with so much of evaluation for each of them, of which a part is left. */
 static double around_gain(double step_us, double evaluation_us, double left)
@@ -167,12 +167,28 @@ enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a
     return OK;
 }
 
+void tune_know_run(struct tune_result *r, const struct measured *m, const struct profile *p)
+{
+    const double us = measured_evaluation_us(m);
+    if (!r->run.steps) {
+        r->run.evaluation_before_us = us;
+        r->run.step_us = p->run.steps && p->run.rows_scale < 1 ? (p->run.seconds - p->run.evaluation_s) * 1e6 / (double)p->run.steps : 0;
+    }
+    r->run.evaluation_after_us = us;
+    r->run.steps = m->total_steps;
+}
+
+double tune_run_step_us(const struct tune_result *r, double point_us)
+{
+    return r->run.step_us > 0 && r->before.step_us > 0 ? point_us * r->run.step_us / r->before.step_us : point_us;
+}
+
 /* Steps are those of the report in the end, which are measured in turns, and after the stage: so its gain is that of the runs beside it. Where the step
  * stayed what it was, so are the evaluations of these. */
 void tune_settle_evaluation(struct tune_result *r)
 {
     const struct tune_stage *kept = NULL;
-    double step_us = r->before.step_us;
+    double step_us = tune_run_step_us(r, r->before.step_us);
     bool same_step = true;
     for (int i = 0; i < r->n_stages && step_us > 0; i++) {
         struct tune_stage *s = &r->stages[i];

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/detect.h"
 #include "core/delay.h"
 #include "core/stats.h"
+#include "prove/tune_int.h"
 #include "prove/tune_report_int.h"
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
@@ -182,14 +184,14 @@ static json_t *point(const struct tune_point *p)
 /* Steps of the points, and evaluation as often as it comes. */
 static double run_s(const struct tune_result *r, const struct tune_point *p, double evaluation_us)
 {
-    return r->run.steps && p->step_us > 0 ? (double)r->run.steps * (p->step_us + evaluation_us) * 1e-6 : NAN;
+    return r->run.steps && p->step_us > 0 ? run_seconds(r->run.steps, tune_run_step_us(r, p->step_us), evaluation_us) : NAN;
 }
 
 /* Seconds of the whole run that a stage won, or would have: steps as long as the chain of stages makes them. */
 static double saved_s(const struct tune_result *r, const struct tune_stage *s, double step_us)
 {
-    const double won_us = s->around ? s->evaluation.us * (1 - s->evaluation.left) : step_us - step_us / s->measured;
-    return r->run.steps && isfinite(s->measured) ? (double)r->run.steps * won_us * 1e-6 : NAN;
+    const double won_us = s->around ? s->evaluation.us * (1 - s->evaluation.left) : tune_run_step_us(r, step_us - step_us / s->measured);
+    return r->run.steps && isfinite(s->measured) ? run_seconds(r->run.steps, won_us, 0) : NAN;
 }
 
 static double step_before(const struct tune_result *r, int i) { return r->before.step_us > 0 ? r->before.step_us / gain_before(r, i) : NAN; }
@@ -324,12 +326,11 @@ static json_t *model(const struct config *c)
 
 static json_t *run(const struct tune_result *r)
 {
-    const double steps = (double)r->run.steps * 1e-6;
     if (!r->run.steps || !(r->before.step_us > 0))
         return json_null();
     return json_pack("{s:I,s:o,s:o,s:o,s:o}", "steps", (json_int_t)r->run.steps, "before_s", number(run_s(r, &r->before, r->run.evaluation_before_us)),
                      "after_s", number(run_s(r, &r->after, r->run.evaluation_after_us)), "evaluation_before_s",
-                     number(steps * r->run.evaluation_before_us), "evaluation_after_s", number(steps * r->run.evaluation_after_us));
+                     number(run_seconds(r->run.steps, 0, r->run.evaluation_before_us)), "evaluation_after_s", number(run_seconds(r->run.steps, 0, r->run.evaluation_after_us)));
 }
 
 static json_t *larger(const struct tune_result *r)

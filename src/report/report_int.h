@@ -47,8 +47,14 @@ void report_put_markdown_cut(FILE *to, const char *text, size_t columns);
 
 /* ---- columns.c: of cleaned text in a terminal ---- */
 
+struct columns_range {
+    uint32_t first, last, columns;
+};
+extern const struct columns_range columns_ranges[];     /* characters that do not have one, in order: columns_table.c */
+extern const size_t columns_ranges_n;
+
 size_t report_columns(const char *clean);
-size_t report_next_columns(const char **clean);         /* of the first character, behind which *clean is then */
+size_t report_next_columns(const char **clean);         /* of the first character and the marks on it, behind which *clean is then */
 const char *report_within(const char *clean, size_t columns);   /* the end of what fits into so many */
 
 /* ---- text.c ---- */

@@ -31,8 +31,9 @@ json_t *report_run(const struct profile *p)
 {
     if (p->run.steps < 1)
         return json_null();
-    return json_pack("{s:I,s:o,s:o,s:o}", "steps", (json_int_t)p->run.steps, "seconds", report_number(p->run.seconds), "evaluation_s",
-                     report_number(p->run.evaluation_s), "rows_scale", report_number(p->run.rows_scale));
+    return json_pack("{s:I,s:o,s:o,s:o,s:o}", "steps", (json_int_t)p->run.steps, "seconds", report_number(p->run.seconds), "evaluation_s",
+                     report_number(p->run.evaluation_s), "rows_scale", report_number(p->run.rows_scale),
+                     "evaluation_scale", report_number(p->run.evaluation_scale));
 }
 
 static bool is_win(const struct profile *p, const struct finding *f) { return f->effort == EFFORT_LOW && f->saves_s > WORTH * p->run.seconds; }
@@ -55,6 +56,16 @@ static int quick_wins(const struct profile *p, const struct finding ***list)
     return n < TOP_WINS ? n : TOP_WINS;
 }
 
+static void put_scales(FILE *to, const struct profile *p)
+{
+    if (!(p->run.rows_scale > 0 && p->run.rows_scale < 1))
+        return;
+    fprintf(to, " (%.2f of what was measured", p->run.rows_scale);
+    if (p->run.evaluation_s > 0)
+        fprintf(to, " for steps and %.2f for evaluation", p->run.evaluation_scale);
+    fputs(", as rows of the run are shorter)", to);
+}
+
 static void put_length(FILE *to, const struct profile *p)
 {
     number_text a, b;
@@ -62,8 +73,7 @@ static void put_length(FILE *to, const struct profile *p)
     fprintf(to, "At this speed %lld step%s take%s %s", (long long)p->run.steps, one ? "" : "s", one ? "s" : "", report_show_seconds(p->run.seconds, a));
     if (p->run.evaluation_s > 0)
         fprintf(to, ", %s of it evaluation", report_show_seconds(p->run.evaluation_s, b));
-    if (p->run.rows_scale > 0 && p->run.rows_scale < 1)
-        fprintf(to, " (%.2f of what was measured, as rows of the run are shorter)", p->run.rows_scale);
+    put_scales(to, p);
 }
 
 void report_markdown_run(FILE *to, const struct profile *p)

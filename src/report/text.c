@@ -15,10 +15,8 @@ char *report_utf8(const char *text) { return text_utf8(text); }
 
 char *report_cut(const char *text, size_t columns)
 {
-    char *start = strndup(text ? text : "", 4 * (columns + 1));         /* no character has more than four bytes */
-    char *t = report_clean(start);
+    char *t = report_clean(text);
     const char *c = report_within(t, columns);
-    free(start);
     if (!*c)
         return t;
     char *cut = xcalloc((size_t)(c - t) + sizeof ELLIPSIS, 1);

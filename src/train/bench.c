@@ -24,7 +24,7 @@ static enum status time_steps(struct model_run *r, struct loader *l, double seco
                               struct gpu_watch *gpu, struct error *err)
 {
     enum status st = OK;
-    struct turn_time t = {seconds, 0};
+    struct turn_time t = {.step_s = seconds};
     const double begin = clock_s();
     while (st == OK && clock_s() - begin < warm_up_s(r, seconds))
         st = model_run_turn(r, l, 1, NULL, &t, err);

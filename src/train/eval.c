@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/notice.h"
 #include "train/train_int.h"
 
 /* What is evaluated is the checkpoint's: the model as it is, and nothing is trained or saved. */
@@ -120,6 +121,13 @@ static enum status open_data(struct dataset **out, const struct trained *t, bool
     return st;
 }
 
+static void tell_of_data(const struct dataset *d)
+{
+    const char *words;
+    for (int i = 0; (words = dataset_warning(d, i)); i++)
+        notice_tell("%s", words);
+}
+
 enum status eval_run(const char *checkpoint, const struct eval_options *options, struct eval_result *out, struct error *err)
 {
     struct trained *t = xcalloc(1, sizeof *t);
@@ -131,6 +139,8 @@ enum status eval_run(const char *checkpoint, const struct eval_options *options,
         st = trained_load(t, checkpoint, options->sets, options->n_sets, options->device, err);
     if (st == OK)
         st = open_data(&d, t, options->train, err);
+    if (st == OK)
+        tell_of_data(d);
     if (st == OK)
         st = evaluation_program(&p, &t->config, err);
     if (st == OK && trained_build(t, p, err) != OK)

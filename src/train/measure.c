@@ -29,7 +29,8 @@ static double hidden_since(const struct dist *d, struct dist_bytes before)
     return now.all > before.all ? (now.hidden - before.hidden) / (now.all - before.all) : -1;
 }
 
-/* A turn of steps as a run takes them. What the host waits for while the device is more than a step behind it costs nothing. */
+/* A turn of steps as a run takes them. What the host waits for while the device is more than a step behind it costs nothing. Of a turn
+ * that was cut off the steps may not be like those of a whole one: it counts where there is nothing else. */
 static enum status plain_steps(struct measured *m, struct loader *l, const struct counters *c, int64_t steps, const volatile sig_atomic_t *stop,
                                struct error *err)
 {
@@ -39,7 +40,9 @@ static enum status plain_steps(struct measured *m, struct loader *l, const struc
     const struct dist_bytes bytes = dist_sum_bytes(d);
     struct turn_time t;
     const enum status st = model_run_turn(m->run, l, steps, stop, &t, err);
-    const double us = t.behind_s > AHEAD * t.step_s ? 0 : 1e-3 / (double)steps;
+    if (m->n > 0 && t.steps < steps)
+        return st;
+    const double us = t.behind_s > AHEAD * t.step_s ? 0 : 1e-3 / (double)t.steps;
     m->step_us[m->n++] = t.step_s * 1e6;
     m->wait_us[m->n - 1] = (double)(loader_wait_ns(l) - waited) * us;
     m->upload_us[m->n - 1] = (double)(m->run->upload_ns - uploaded) * us;
@@ -48,7 +51,7 @@ static enum status plain_steps(struct measured *m, struct loader *l, const struc
     m->pace[m->n - 1] = m->run->backend->pace ? m->run->backend->pace(m->run->backend, program_numbers(exec_program(m->run->train))) : (struct pace){0};
     m->data_wait_us += m->wait_us[m->n - 1];
     if (m->has_counters)
-        count_after(m, c, before, steps);
+        count_after(m, c, before, t.steps);
     return st;
 }
 
@@ -124,7 +127,10 @@ static enum status choose_turn(struct session *s, struct error *err)
 /* Step i of each kind that is asked for; the one without events is a turn of them. */
 static enum status measure_one(const struct session *s, int i, bool plain, bool recorded, struct error *err)
 {
-    enum status st = plain ? plain_steps(s->m, s->loader, s->counters, s->turn, stop_of_ranks(s), err) : OK;
+    const int before = s->m->n;
+    enum status st = plain ? plain_steps(s->m, s->loader, s->counters, s->turn, s->stop, err) : OK;
+    if (plain && s->m->n == before)
+        return st;                      /* cut off */
     if (st == OK && recorded)
         st = recorded_step(s->m, s->loader, s->recorder, err);
     if (i % LOOK_EVERY == LOOK_EVERY - 1 || i + 1 == s->steps)
@@ -195,6 +201,25 @@ static enum status time_evaluation(struct measured *m, const volatile sig_atomic
     m->evaluation_us = stats_percentile(us, n, 0.5);
     m->evaluation_every = interval_steps(every, m->run->steps_per_epoch);
     return OK;
+}
+
+/* Batches of evaluation are not those of training: their samples are not sorted, and may be more or fewer. */
+static double evaluation_scale(const struct dataset *d, const struct config *c)
+{
+    const int64_t size = c->eval.batch_size;
+    double run = 0, measured = 0;
+    for (int i = 0; i < dataset_domains(d); i++) {
+        const struct dataset *one = dataset_domain(d, i);
+        const int64_t n = evaluation_batches(one, SPLIT_VAL, size, c->eval.batches);
+        run += (double)n * dataset_validation_rows(one, size, n, c->data.bucket);
+        measured += (double)n;
+    }
+    return measured > 0 ? run / measured : 1;
+}
+
+double measured_evaluation_us(const struct measured *m)
+{
+    return m->evaluation_every ? m->evaluation_us * m->evaluation_scale / (double)m->evaluation_every : 0;
 }
 
 static void fill_facts(struct measured *m)
@@ -278,6 +303,7 @@ static enum status measure(struct measured *out, const struct config *asked, str
         m.config.data = asked->data;
         m.padding_share = fill_padding(&m.run->fill);
         m.padding = padding_of(m.run->dataset, asked);
+        m.evaluation_scale = evaluation_scale(m.run->dataset, asked);
         const struct division v = division_of(asked);
         const int64_t rows = m.run->config.model.rows ? m.run->config.model.rows : v.batch;
         m.tokens_per_step = (double)(rows * v.micro_batches * v.ranks * asked->model.seq);

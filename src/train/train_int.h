@@ -103,8 +103,10 @@ enum status model_run_step(struct model_run *r, struct loader *loader, const vol
 struct turn_time {
     double step_s;                  /* one of them, with its share of that wait */
     double behind_s;                /* the wait */
+    int64_t steps;                  /* that were taken: one at least */
 };
 int64_t model_run_turn_steps(const struct model_run *r, double step_s);       /* in a turn, where one takes that long */
+/* When *stop (NULL: never) is set, the step that is under way is the last one. */
 enum status model_run_turn(struct model_run *r, struct loader *l, int64_t steps, const volatile sig_atomic_t *stop, struct turn_time *out,
                            struct error *err);
 /* The batches of a run from step `first` (counted from 0) on, as they are divided. */

@@ -43,8 +43,6 @@ static enum status tell(const struct trial *t, enum order_kind kind, struct erro
 static enum status open_loader(struct trial *t, struct error *err)
 {
     const struct config *c = &t->run.config;
-    loader_free(t->loader);
-    t->loader = NULL;
     return model_run_loader(&t->loader, &t->run, 0, (int)c->data.workers, (int)c->data.prefetch, err);
 }
 
@@ -118,11 +116,19 @@ enum status trial_restart(struct trial *t, struct error *err)
 {
     if (tell(t, ORDER_RESTART, err) != OK)
         return err->status;
+    loader_free(t->loader);
+    t->loader = NULL;               /* until all is as at the start */
     enum status st = exec_init_parameters(t->run.train, (uint64_t)t->run.config.train.seed, err);
     setup_done();
     if (st == OK)
         st = model_run_load_init(&t->run, err);
     return st == OK ? open_loader(t, err) : st;
+}
+
+/* Before others are told: where one does not begin a step, none does. */
+static enum status check_started(const struct trial *t, struct error *err)
+{
+    return t->loader ? OK : error_set(err, CANNOT, "the run is not at its start, as its last restart failed; restart it again");
 }
 
 /* ---- facts ---- */
@@ -173,7 +179,7 @@ double trial_choice_gain_us(const struct trial *t) { return exec_choice_gain_us(
 
 enum status trial_backward(struct trial *t, struct error *err)
 {
-    return tell(t, ORDER_BACKWARD, err) == OK ? model_run_backward(&t->run, t->loader, err) : err->status;
+    return check_started(t, err) == OK && tell(t, ORDER_BACKWARD, err) == OK ? model_run_backward(&t->run, t->loader, err) : err->status;
 }
 
 /* acc / total: what the optimize phase would make of an accumulator. */
@@ -227,7 +233,7 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
 {
     bool whole;
     *out = (struct trial_step){.loss = NAN, .norm = NAN, .us = NAN};
-    if (tell(t, ORDER_STEP, err) != OK)
+    if (check_started(t, err) != OK || tell(t, ORDER_STEP, err) != OK)
         return err->status;
     const int64_t start = clock_ns();
     enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
@@ -247,7 +253,7 @@ enum status trial_validate(struct trial *t, bool *has_data, double *loss, struct
     double losses[DOMAINS_MAX] = {NAN};
     *has_data = t->run.eval;
     *loss = NAN;
-    if (tell(t, ORDER_VALIDATE, err) != OK)
+    if (check_started(t, err) != OK || tell(t, ORDER_VALIDATE, err) != OK)
         return err->status;
     const enum status st = *has_data ? model_run_evaluate(&t->run, NULL, losses, err) : OK;
     *loss = losses[0];                  /* trials do not go beyond the first stage */

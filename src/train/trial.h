@@ -30,7 +30,7 @@ int trial_lanes(const struct trial *t);                 /* see exec_lanes; 0: co
 const char *trial_gpu_address(const struct trial *t);   /* for gpu_watch_begin; NULL: it runs on none */
 double trial_choice_gain_us(const struct trial *t);     /* see exec_choice_gain_us */
 
-/* Back to the seed: weights as at the start, states zero, the first batch next. */
+/* Back to the seed: weights as at the start, states zero, the first batch next. Where it fails, nothing can be run until another one does not. */
 enum status trial_restart(struct trial *t, struct error *err);
 
 /* Forward and backward over the batches of one step, without an update. Then the gradient that the optimizer would use can be

@@ -16,21 +16,29 @@ int64_t model_run_turn_steps(const struct model_run *r, double step_s)
     return step_s < SHORT_S ? (int64_t)fmax(SHORT_S / step_s + 1, FEWEST) : (int64_t)fmax(LONG_S / step_s, 1);
 }
 
+/* Of several ranks all hear it in the same step, which takes `stop` along; one alone looks between steps. */
+static bool ends_here(const struct model_run *r, const volatile sig_atomic_t *stop)
+{
+    return division_of(&r->config).ranks > 1 ? r->stopping : stop && *stop;
+}
+
 /* Where the host reads the metrics of every step, as a program without the pass async-metrics wants it, it does so here. */
 enum status model_run_turn(struct model_run *r, struct loader *l, int64_t steps, const volatile sig_atomic_t *stop, struct turn_time *out,
                            struct error *err)
 {
     enum status st = OK;
     bool whole;
+    int64_t n = 0;
+    const volatile sig_atomic_t *along = division_of(&r->config).ranks > 1 ? stop : NULL;
     const double start = clock_s();
-    for (int64_t i = 0; i < steps && st == OK; i++) {
-        st = model_run_step(r, l, stop, &whole, err);
+    for (; n < steps && st == OK && !(n > 0 && ends_here(r, stop)); n++) {
+        st = model_run_step(r, l, along, &whole, err);
         if (st == OK && model_run_kept(r) == 1)
             model_run_host(r, "host.loss");
     }
     const double ran = clock_s();
     exec_finish(r->train);
     const double end = clock_s();
-    *out = (struct turn_time){(end - start) / (double)steps, end - ran};
+    *out = (struct turn_time){(end - start) / (double)n, end - ran, n};
     return st == OK ? exec_status(r->train, err) : st;
 }

@@ -128,6 +128,12 @@ same "hone eval with shards" out <(sed 's/"split": "train"/"split": "all"/' by-k
 mkdir shards && cp raw.bin shards/1.bin && cp raw.bin shards/2.bin
 ok eval raw shards --json
 json out "j['tokens'] == 2 * $(field tokens by-keys) and abs(j['loss'] - $(field loss by-keys)) < 1e-3"
+head -c 20 raw.bin >shards/3.bin
+ok eval raw shards --json
+json out "j['tokens'] == 2 * $(field tokens by-keys)"
+echo "warning: 'shards/3.bin' has 10 tokens, and model.seq 16 needs at least 17: the shard is left out" >wanted
+same "a shard that is too short" err wanted
+rm shards/3.bin
 # names are meant as they are: what a pattern, a quote or a YAML value would be otherwise
 for name in 's[1]' 'a*b' 'q?' 'back\slash'; do
     cp -r shards "$name"

@@ -39,6 +39,9 @@ ended_with 0
 [ ! -e $SETTINGS ] || fail "settings of another watch: $(cat $SETTINGS)"
 watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; echo one >$SETTINGS"
 echo mine >$SETTINGS
-refused 2 "hone: 'kept/recording/hone_settings.py' is not as hone watch wrote it; move it away, or give another --out" watch --out kept -- python3 "$PROGRAMS/loop.py" 60
+refused 2 "hone: 'kept/recording/hone_settings.py' was changed since hone watch wrote it, and a new trial would replace it; move it away, or give another --out" watch --out kept -- python3 "$PROGRAMS/loop.py" 60
 [ "$(cat $SETTINGS)" = mine ] || fail "it was changed"
+echo mine >kept/recording/patch.md && rm $SETTINGS
+refused 2 "hone: 'kept/recording/patch.md' is there, and hone watch has no note that it wrote it: it is somebody's own, or of a watch that was killed, and a new trial would replace it; move it away, or give another --out" watch --out kept -- python3 "$PROGRAMS/loop.py" 60
+[ "$(cat kept/recording/patch.md)" = mine ] || fail "it was changed"
 rm -r kept before after wanted said

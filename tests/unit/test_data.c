@@ -15,6 +15,7 @@
 #include "data/corpus.h"
 #include "data/utf8.h"
 #include "data_files.h"
+#include "support/check.h"
 
 /* Under a sanitizer: let absurd sizes fail as they do without. */
 const char *__asan_default_options(void);
@@ -53,6 +54,34 @@ static void test_text_chars(void **state)
     assert_int_equal(tokens[1], 0xC3);
     assert_int_equal(targets[3], 'l');
     dataset_free(d);
+}
+
+/* Tokens of byte pairs are of whole characters, and of as many as data.max_chars says; a byte that is not of UTF-8 is one. */
+static void test_text_pairs(void **state)
+{
+    (void)state;
+    const char text[] = "\xE6\x97\xA5\xFF\xE6\x9C\xAC\xF0\x9F\x94\xA5h\xC3\xA9llo";
+    const struct { int64_t chars; size_t bytes; } cases[] = {{2, 4}, {3, 7}, {4, 11}, {6, 14}, {8, 16}, {9, 17}, {10, 17}, {0, 17}};
+    struct config c = config_of(SOURCE_TEXT, file_write("pairs.txt", text, strlen(text)), 1);
+    snprintf(c.data.tokenizer, sizeof c.data.tokenizer, "%s", HONE_FIXTURES "/bpe/gpt2.json");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        c.data.max_chars = cases[i].chars;
+        struct dataset *d = open_good(&c);
+        size_t at = 0;
+        for (int64_t k = 0; k < d->stores[0].count; k++) {
+            size_t n;
+            int32_t id;
+            struct error err;
+            assert_ok(store_read(&d->stores[0], k, 1, &id, &err), err);
+            const char *bytes = bpe_token(d->tokenizer.bpe, id, &n);
+            assert_true(at + n <= strlen(text));
+            assert_memory_equal(bytes, text + at, n);
+            at += n;
+        }
+        assert_int_equal(at, cases[i].bytes);
+        assert_int_equal(d->cut, at < strlen(text));
+        dataset_free(d);
+    }
 }
 
 /* More than 256 characters need two bytes each; more than 65536, four. */
@@ -317,6 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_chars),
+        cmocka_unit_test(test_text_pairs),
         cmocka_unit_test(test_text_widths),
         cmocka_unit_test(test_text_val_file),
         cmocka_unit_test(test_bad_text),

@@ -133,6 +133,33 @@ static void test_parts_of_a_batch(void **state)
     dataset_free(d);
 }
 
+/* What evaluation costs in a run is scaled by the rows that its own batches have, which are not those of training. */
+static void test_rows_of_evaluation(void **state)
+{
+    (void)state;
+    enum { SIZE = 1, BATCHES = 9 };
+    const char *sets[] = {"eval.batch_size=1", "eval.batches=9"};
+    const struct config c = lines_config(sets, 2);
+    struct dataset *d = open_data(&c);
+    struct loader *l;
+    struct measured m;
+    struct error err;
+    double tokens = 0;
+    assert_ok(loader_new(&l, d, SPLIT_VAL, SIZE, 0, 0, 1, &err), err);
+    for (int k = 0; k < BATCHES; k++)
+        tokens += (double)next(l)->seq;
+    loader_free(l);
+    const double scale = tokens / (BATCHES * 40);
+    assert_true(scale < 0.9);
+    assert_near(dataset_validation_rows(d, SIZE, BATCHES, 8), scale, 1e-12, "rows of validation batches");
+    assert_near(dataset_validation_rows(d, SIZE, BATCHES, 0), 1, 0, "whole rows");
+    dataset_free(d);
+    assert_ok(measure_steps(&m, &c, 2, NULL, NULL, NULL, &err), err);
+    assert_near(m.evaluation_scale, scale, 1e-12, "the scale of a measurement");
+    assert_near(measured_evaluation_us(&m), m.evaluation_us * scale / 10, 1e-9 * m.evaluation_us, "evaluation per step");
+    measured_release(&m);
+}
+
 /* Losses of some steps, and of an evaluation behind them. */
 static void run(const struct config *c, double *losses, int steps, double *padding)
 {
@@ -339,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows_keep_their_samples), cmocka_unit_test(test_parts_of_a_batch), cmocka_unit_test(test_same_run), cmocka_unit_test(test_same_run_without_passes),
+        cmocka_unit_test(test_rows_of_evaluation),
         cmocka_unit_test(test_same_run_accumulated),       cmocka_unit_test(test_same_run_rotary),
         cmocka_unit_test(test_all_lengths_write_the_same_copies),
         cmocka_unit_test(test_packed_rows),                cmocka_unit_test(test_packed_run),

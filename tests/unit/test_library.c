@@ -147,6 +147,36 @@ static void test_train_stop_resume_evaluate(void **state)
     hone_config_free(c);
 }
 
+/* A restart that fails half-way leaves a run that says so, and another one mends it. */
+static void test_restart_that_fails(void **state)
+{
+    (void)state;
+    static const char again[] = "the run is not at its start, as its last restart failed; restart it again";
+    char weights[80], away[80], init[100];
+    hone_config *c = small("train.steps=2");
+    hone_run *run;
+    double loss;
+    struct losses first = {0}, second = {0};
+    snprintf(weights, sizeof weights, "%s/run", folder);
+    snprintf(away, sizeof away, "%s/away", folder);
+    snprintf(init, sizeof init, "train.init=%s", weights);
+    need(hone_train(c, weights, 0, NULL, NULL, NULL));
+    hone_config_free(c);
+    c = small(init);
+    need(hone_run_open(&run, c));
+    need(hone_run_train(run, 2, keep, &first));
+    assert_int_equal(rename(weights, away), 0);
+    assert_int_equal(hone_run_restart(run), HONE_BAD_INPUT);
+    refused(hone_run_train(run, 1, NULL, NULL), HONE_CANNOT, again);
+    refused(hone_run_evaluate(run, &loss), HONE_CANNOT, again);
+    assert_int_equal(rename(away, weights), 0);
+    need(hone_run_restart(run));
+    need(hone_run_train(run, 2, keep, &second));
+    assert_memory_equal(first.of, second.of, sizeof first.of);
+    hone_run_free(run);
+    hone_config_free(c);
+}
+
 /* ---- a profile ---- */
 
 static void test_profile(void **state)
@@ -349,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_run),
         cmocka_unit_test(test_no_validation_data),
         cmocka_unit_test_setup_teardown(test_train_stop_resume_evaluate, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_restart_that_fails, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_profile, make_folder, remove_folder),
         cmocka_unit_test(test_traces_side_by_side),
         cmocka_unit_test_setup_teardown(test_analysis, make_folder, remove_folder),

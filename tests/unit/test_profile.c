@@ -1,9 +1,11 @@
 /* Profiles: parts add up to the step, known programs have known costs, and the smallest programs work too. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include <cmocka.h>
 
@@ -418,6 +420,40 @@ static void test_steps_of_a_cycle(void **state)
     measured_release(&m);
 }
 
+static volatile sig_atomic_t stop;
+
+static void stop_now(int signal)
+{
+    (void)signal;
+    stop = 1;
+}
+
+static void stop_in_next_turn(void *context, int done, int total)
+{
+    (void)context;
+    (void)total;
+    if (done == 1)
+        setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {.tv_usec = 1000}}, NULL);
+}
+
+/* Ctrl-C within a turn of slow steps is heard after the step that is under way; what was measured of the turn does not count. */
+static void test_stop_within_a_turn(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {arch: k1, dim: 64, heads: 2, seq: 64, tree: [3, 2]}\nk1: {k: 5, every: 8}\n"
+                               "data: {chars: 20000, workers: 0}\ntrain: {batch_size: 8}\neval: {every: 0}\nthreads: 1\n";
+    enum { WARM_UP = 3, TOKENS = 8 * 64 };
+    struct config c;
+    struct measured m;
+    struct error err;
+    signal(SIGALRM, stop_now);
+    assert_ok(config_parse(&c, "test", text, sizeof text - 1, NULL, 0, &err), err);
+    assert_ok(measure_steps(&m, &c, 3, &stop, stop_in_next_turn, NULL, &err), err);
+    assert_int_equal(m.n, 1);
+    assert_true(m.run->fill.positions < TOKENS * (WARM_UP + 8 + 1 + 8));
+    measured_release(&m);
+}
+
 /* A real run: work of the ops and the named gaps are the recorded step, and the split is the step and its evaluation. */
 static void test_sums_of_a_run(void **state)
 {
@@ -479,6 +515,7 @@ int main(void)
                                        cmocka_unit_test(test_nothing_is_above_its_roofline), cmocka_unit_test(test_what_has_not_done_its_work_proves_nothing),
                                        cmocka_unit_test(test_peaks_rise_to_what_was_reached),
                                        cmocka_unit_test(test_gradients_in_the_forward),
-                                       cmocka_unit_test(test_steps_of_a_cycle), cmocka_unit_test(test_sums_of_a_run)};
+                                       cmocka_unit_test(test_steps_of_a_cycle), cmocka_unit_test(test_stop_within_a_turn),
+                                       cmocka_unit_test(test_sums_of_a_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,6 +258,23 @@ static void columns_of_wide_letters(void **state)
     (void)state;
     assert_int_equal(report_columns("größe"), 5);
     assert_int_equal(report_columns("日本 한 🔥"), 4 + 1 + 2 + 1 + 2);
+    static const char *const pictures[] = {"⌚", "⏩", "◽", "☔", "♈", "♓", "♿", "⚓", "⚡", "⚪", "⚫", "⚽", "⛄", "⛎", "⛔", "⛪", "⛲", "⛵", "⛺", "⛽", "✅", "✊",
+                                           "✨", "❌", "❎", "❓", "❕", "❗", "➕", "➗", "➰", "➿", "⬛", "⭐", "⭕", "🌀", "🚀", "🟢", "🤖", "🥇", "🧠", "🪐", "🫠", "🃏", "🆗", "🈁", "ｗ", "￥", "〈"};
+    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++)
+        if (report_columns(pictures[i]) != 2)
+            fail_msg("'%s' has %zu columns", pictures[i], report_columns(pictures[i]));
+    static const char *const narrow[] = {"é", "→", "☀", "✓", "❤", "▁", "█", "€", "ﾊ", "🌡", "🇩", "\u00AD", "\uFFFD"};
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+        if (report_columns(narrow[i]) != 1)
+            fail_msg("'%s' has %zu columns", narrow[i], report_columns(narrow[i]));
+    assert_int_equal(report_columns("e\u0301 \u200Ba\u20DD ก\u0E34 ✓\uFE0E \uFEFF\u200D"), 8);
+    assert_int_equal(report_columns("👩\u200D🔬"), 4);
+    check_cut(report_cut("e\u0301e\u0301e\u0301", 3), "e\u0301e\u0301e\u0301");       /* a mark stays with its letter */
+    check_cut(report_cut("e\u0301e\u0301e\u0301", 1), "e\u0301…");
+    check_cut(report_cut_middle("ae\u0301e\u0301bcd\u0301e\u0301", 5, 2), "ae\u0301…d\u0301e\u0301");
+    check_cut(report_cut("e\u0301\u0301\u0301\u0301\u0301\u0301abc", 2), "e\u0301\u0301\u0301\u0301\u0301\u0301a…");
+    for (size_t i = 1; i < columns_ranges_n; i++)
+        assert_true(columns_ranges[i - 1].last < columns_ranges[i].first && columns_ranges[i].first <= columns_ranges[i].last);
     check_cut(report_cut("日本語", 6), "日本語");
     check_cut(report_cut("日本語", 5), "日本…");
     check_cut(report_cut("日本語", 4), "日本…");

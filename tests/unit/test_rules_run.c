@@ -79,12 +79,15 @@ static void test_shorter_rows(void **state)
     x.facts.run_steps = 1000000;
     x.facts.eval_us_per_step = 25;
     x.facts.eval_every_steps = 100;
+    x.facts.eval_scale = 0.4;                       /* batches of evaluation have lengths of their own */
     run_detect(&x);
     assert_text(x.profile.warning, "Every batch was measured at model.seq: the run's batches are shorter, with 6.2 % padding instead of 25.0 %");
     assert_near(x.profile.run.rows_scale, 0.8, 1e-9, "scale");
-    assert_near(x.profile.run.seconds, 100, 1e-9, "seconds");       /* 125 as measured */
-    assert_near(x.profile.run.evaluation_s, 20, 1e-9, "evaluation");
-    assert_near(find(&x, "eval-share")->saves_s, 100 * (1 - 1 / find(&x, "eval-share")->speedup), 1e-9, "saved");
+    assert_near(x.profile.run.evaluation_scale, 0.4, 1e-9, "scale of evaluation");
+    assert_near(x.profile.run.seconds, 90, 1e-9, "seconds");        /* 125 as measured */
+    assert_near(x.profile.run.evaluation_s, 10, 1e-9, "evaluation");
+    assert_text(find(&x, "eval-share")->cause, "11.1 % of the run");
+    assert_near(find(&x, "eval-share")->saves_s, 90 * (1 - 1 / find(&x, "eval-share")->speedup), 1e-9, "saved");
     x.profile.delayed_share = 0.25;
     x.facts.threads = x.facts.usable_cores = 2;
     run_detect(&x);
@@ -92,6 +95,7 @@ static void test_shorter_rows(void **state)
     assert_text(x.profile.warning, "Every batch was measured at model.seq");
     x.profile.delayed_share = 0;
     x.facts.packs = true;                           /* and so they were measured */
+    x.facts.eval_scale = 0;
     run_detect(&x);
     assert_null(x.profile.warning);
     assert_near(x.profile.run.seconds, 125, 1e-9, "seconds");

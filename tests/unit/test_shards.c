@@ -105,6 +105,35 @@ static void test_windows_over_shards(void **state)
     dataset_free(d);
 }
 
+/* The last shard of many may be shorter than a window: it is left out, and said. A file that was asked for by its name is not. */
+static void test_short_shards_of_a_pattern(void **state)
+{
+    (void)state;
+    shards_write(4, (const int[]){100, 15, 333, 20});
+    struct config c = config_of(SOURCE_BIN, in_folder("part-?.bin"), 20);
+    struct dataset *d = open_good(&c);
+    assert_int_equal(d->n_stores, 2);
+    assert_int_equal(dataset_tokens(d, SPLIT_TRAIN), 433);
+    assert_non_null(strstr(dataset_warning(d, 0), "part-3.bin' has 20 tokens, and model.seq 20 needs at least 21: it and 1 more of '"));
+    assert_null(dataset_warning(d, 1));
+    dataset_free(d);
+    shards_write(2, (const int[]){100, 100});
+    d = open_good(&c);
+    assert_int_equal(d->n_stores, 3);
+    assert_non_null(strstr(dataset_warning(d, 0), "part-3.bin' has 20 tokens, and model.seq 20 needs at least 21: the shard is left out"));
+    dataset_free(d);
+    snprintf(c.data.path, sizeof c.data.path, "%s", in_folder("part-[2].bin"));
+    snprintf(c.data.val_path, sizeof c.data.val_path, "%s", in_folder("part-[13].bin"));
+    d = open_good(&c);
+    assert_int_equal(dataset_tokens(d, SPLIT_VAL), 100);
+    assert_non_null(strstr(dataset_warning(d, 0), "part-3.bin"));
+    dataset_free(d);
+    snprintf(c.data.val_path, sizeof c.data.val_path, "%s", in_folder("part-3.bin"));
+    assert_refused(&c, "part-3.bin", "has 20 tokens", "leave the shard out", NULL);
+    c = config_of(SOURCE_BIN, in_folder("part-[13].bin"), 200);
+    assert_refused(&c, "no shard of '", "part-[13].bin' has the 201 tokens", "part-1.bin', has 100: set model.seq to 99 or less", NULL);
+}
+
 static void test_phases_cover_the_text(void **state)
 {
     (void)state;
@@ -325,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_permutation),
         cmocka_unit_test(test_windows_over_shards),
+        cmocka_unit_test(test_short_shards_of_a_pattern),
         cmocka_unit_test(test_phases_cover_the_text),
         cmocka_unit_test(test_phases_of_a_short_file),
         cmocka_unit_test(test_split_by_fraction),

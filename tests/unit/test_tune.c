@@ -305,6 +305,26 @@ static void test_stopped(void **state)
     }
 }
 
+/* A profile has rows of one length; what is proposed by it has those of the config, whose programs are told positions. */
+static void test_rows_of_several_lengths(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {arch: gpt, dim: 32, layers: 1, heads: 2, seq: 64}\n"
+                               "data: {domain: code, samples: lines, chars: 20000, workers: 0, bucket: 16}\n"
+                               "train: {batch_size: 2, steps: 50, lr: 1.0e-2, warmup: 0}\n"
+                               "eval: {every: 10, batches: 2}\noptimize: {passes: none}\nverify: {steps: 2, seconds: 0.02}\nthreads: 1\n";
+    static struct tune_result r;
+    const struct peaks peaks = some_peaks();
+    struct stopper s = {.after = 4};
+    struct config c;
+    struct error err = {.text = ""};
+    assert_ok(config_parse(&c, "tiny", text, sizeof text - 1, NULL, 0, &err), err);
+    const enum status st = tune_run(&r, &c, &(struct tune_options){.budget_s = 100, .peaks = &peaks, .stop = &s.stop, .progress = stop_after, .context = &s}, &err);
+    if (st != OK && !(st == ANSWER_NO && strstr(err.text, "cannot be tuned now")))         /* the machine was not quiet */
+        fail_msg("%s", err.text);
+    assert_true(st != OK || r.run.steps == 50);
+}
+
 /* A larger update stays where larger batches were kept; else all that goes with it is as it was given, but for how often tune lets one look. */
 static void test_larger_update_only_with_larger_batches(void **state)
 {
@@ -340,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_decisions),
         cmocka_unit_test(test_a_gain_of_groups_is_the_smaller_one), cmocka_unit_test(test_what_is_not_itself_is_refused),
         cmocka_unit_test(test_what_does_not_hold_is_taken_back), cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_rows_of_several_lengths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

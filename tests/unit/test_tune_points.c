@@ -99,6 +99,32 @@ static void test_evaluation_with_the_steps_of_the_result(void **state)
     assert_true(r.stages[1].measured == 1.0236);
 }
 
+/* Rows of several lengths: a profile knows the mean step of the run, a point the usual one. Both say the same of the whole run. */
+static void test_the_run_of_a_profile(void **state)
+{
+    (void)state;
+    static struct tune_result r;
+    const struct measured m = {.evaluation_us = 3000, .evaluation_scale = 0.25, .evaluation_every = 10, .total_steps = 1000};
+    struct profile p = {.run = {.steps = 1000, .seconds = 5.075, .evaluation_s = 0.075, .rows_scale = 0.5, .evaluation_scale = 0.25}};
+    r = (struct tune_result){.base = config_of("arch: gpt, dim: 32, layers: 1, heads: 2, seq: 16", ""), .given = "the given config", .n_stages = 1,
+                             .speedup = 2, .speedup_low = 1.9, .speedup_high = 2.1};
+    r.tuned = r.base;
+    r.stages[0] = (struct tune_stage){.pass = "fuse-qkv", .outcome = TUNE_KEPT, .measured = 2, .low = 1.9, .high = 2.1};
+    r.before = (struct tune_point){.step_us = 2000};
+    r.after = (struct tune_point){.step_us = 1000};
+    tune_know_run(&r, &m, &p);
+    json_t *j = tune_json(&r), *run = json_object_get(j, "run");
+    assert_near(tune_number(run, "before_s"), p.run.seconds, 1e-9, "the run before");
+    assert_near(tune_number(run, "evaluation_before_s"), p.run.evaluation_s, 1e-9, "evaluation");
+    assert_near(tune_number(run, "after_s"), 2.5 + 0.075, 1e-9, "the run after");
+    assert_near(tune_number(json_array_get(json_object_get(j, "stages"), 0), "saved_s"), 2.5, 1e-9, "what is saved");
+    json_decref(j);
+    r.run.steps = 0;
+    p.run.rows_scale = 1;                                   /* all of one length: steps are those of the points */
+    tune_know_run(&r, &m, &p);
+    assert_true(r.run.step_us == 0 && tune_run_step_us(&r, 2000) == 2000);
+}
+
 /* ---- sizes ---- */
 
 static struct tune_result result;
@@ -180,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_a_plan_is_what_a_run_takes),
         cmocka_unit_test(test_a_plan_without_data_or_device),
         cmocka_unit_test(test_evaluation_with_the_steps_of_the_result),
+        cmocka_unit_test(test_the_run_of_a_profile),
         cmocka_unit_test(test_a_length_that_does_not_fit_is_planned),
         cmocka_unit_test(test_a_size_is_there_once), cmocka_unit_test(test_what_mfu_is_relative_to),
     };

@@ -91,7 +91,7 @@ function answers(to) {
   const a = data.answers, r = data.run;
   facts(to.append("div").attr("class", "apart"), [["Bound by", a.bound_by], ["Largest", a.largest], ["All together", a.realistic_gain]]
     .concat(r ? [["Whole run", `at this speed ${many(r.steps, "step")} ${r.steps === 1 ? "takes" : "take"} ${seconds(r.seconds)}` + (r.evaluation_s > 0 ? `, ${seconds(r.evaluation_s)} of it evaluation` : "") +
-      (r.rows_scale < 1 ? ` (${r.rows_scale.toFixed(2)} of what was measured, as rows of the run are shorter)` : "")]] : []));
+      (r.rows_scale < 1 ? ` (${r.rows_scale.toFixed(2)} of what was measured${r.evaluation_s > 0 && r.evaluation_scale ? ` for steps and ${r.evaluation_scale.toFixed(2)} for evaluation` : ""}, as rows of the run are shorter)` : "")]] : []));
 }
 
 function findings() {
