@@ -109,7 +109,7 @@ static const struct config_key rows[] = {
     WORD(k1.select,              "norm",     selects,      "the k highest scores, k at random, or all nodes"),
     INT(k1.every,                "1",        1, 1e6,       "steps that a selection is kept for"),
 
-    EVERY(eval.every,            "200",      1e12,         "how often to evaluate; 0: never"),
+    EVERY(eval.every,            "200",      1e12,         "how often to evaluate, beside once at the end; 0: never, but at the end of each of data.domains"),
     INT(eval.batches,            "20",       1, 1e9,       "batches of one evaluation"),
     INT(eval.batch_size,         "0",        0, 1 << 20,   "samples of a batch; 0: as train.batch_size"),
 

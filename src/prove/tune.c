@@ -127,7 +127,7 @@ static enum status try_choice(struct tuner *t, struct choice *c, struct error *e
     tuner_tell(t, what);
     enum status st;
     if (c->gain == GAIN_AROUND_STEP)
-        st = tune_measure_evaluation(&c->stage, &t->now, &c->next, err);
+        st = tune_measure_evaluation(&c->stage, &t->now, &c->next, t->believed, err);
     else
         st = prove_stage(t, c, err);
     if (st == CANNOT && !tuner_stopped(t)) {        /* the machine has not the memory for it: that ends this stage alone */

@@ -90,7 +90,7 @@ void tune_know_run(struct tune_result *r, const struct measured *m, const struct
 double tune_run_step_us(const struct tune_result *r, double point_us);     /* of the run, where a point has steps so long */
 void tune_settle_evaluation(struct tune_result *r);        /* when all else is measured: gains of evaluation with the steps of the result */
 /* A stage that only changes how often evaluation runs: steps and evaluations are timed in turns, and put together as both
- * configs say. */
-enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, struct error *err);
+ * configs say. `believed`: what the gain must be above, at least. */
+enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, double believed, struct error *err);
 
 #endif

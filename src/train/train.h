@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "core/error.h"
+#include "core/evaluations.h"
 #include "core/gpu.h"
 #include "exec/exec.h"
 #include "passes/optimize.h"
@@ -339,7 +340,7 @@ struct measured {
     struct trace *trace;                /* as many steps with events, and one evaluation */
     double evaluation_us;               /* of one evaluation, with rows of model.seq tokens; 0: none */
     double evaluation_scale;            /* tokens of its rows in the run over those; 1: data.bucket makes none shorter */
-    int64_t evaluation_every;           /* steps; 0: never */
+    struct evaluations evaluations;     /* how often the whole run evaluates */
     int64_t total_steps;                /* of the whole run that these are steps of */
     double data_wait_us;                /* per step, without events */
     double loss, norm;                  /* of the last step; the gradient's: not finite, and the update was left out */

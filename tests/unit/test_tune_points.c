@@ -104,7 +104,7 @@ static void test_the_run_of_a_profile(void **state)
 {
     (void)state;
     static struct tune_result r;
-    const struct measured m = {.evaluation_us = 3000, .evaluation_scale = 0.25, .evaluation_every = 10, .total_steps = 1000};
+    const struct measured m = {.evaluation_us = 3000, .evaluation_scale = 0.25, .evaluations = {.steps = 1000, .every = 10}, .total_steps = 1000};
     struct profile p = {.run = {.steps = 1000, .seconds = 5.075, .evaluation_s = 0.075, .rows_scale = 0.5, .evaluation_scale = 0.25}};
     r = (struct tune_result){.base = config_of("arch: gpt, dim: 32, layers: 1, heads: 2, seq: 16", ""), .given = "the given config", .n_stages = 1,
                              .speedup = 2, .speedup_low = 1.9, .speedup_high = 2.1};
