@@ -189,6 +189,14 @@ static bool has_kept(const struct tune_result *r)
     return false;
 }
 
+bool tune_keeps(const struct tune_result *r)
+{
+    for (int i = 0; i < r->n_stages; i++)
+        if (r->stages[i].outcome == TUNE_KEPT)
+            return true;
+    return false;
+}
+
 static enum status judge(struct tuner *t, struct error *err)
 {
     const enum status st = has_kept(t->r) ? tune_judge_whole(t, err) : OK;

@@ -142,6 +142,7 @@ struct tune_options {
 };
 
 /* ANSWER_NO: the config does not give the same bits twice, or is faster than itself; then nothing could be proved. */
+bool tune_keeps(const struct tune_result *r);           /* anything: the tuned config is another one */
 enum status tune_run(struct tune_result *out, const struct config *c, const struct tune_options *options, struct error *err);
 
 /* ---- tune_report.c ---- */
