@@ -83,7 +83,7 @@ static enum status show(const struct verdict *v, const char *out, bool json, str
     else if (st == OK) {
         print_verdict(v);
         if (*v->warning)
-            fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), v->warning);
+            fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(v->warning));
         if (out)
             printf("written: %s/verify.md and verify.json\n", shown(out));
     }

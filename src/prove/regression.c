@@ -20,6 +20,15 @@ static enum status read_number(double *out, const struct facts *f, const char *s
     return json_is_number(j) ? OK : error_set(err, BAD_INPUT, "'%.300s' has no number %s.%s", f->path, section, key);
 }
 
+/* What is not above 0 is no time, no size and no count, and its ratio to another would be no change. */
+static enum status read_positive(double *out, const struct facts *f, const char *section, const char *key, struct error *err)
+{
+    const enum status st = read_number(out, f, section, key, err);
+    if (st != OK || (isfinite(*out) && *out > 0))
+        return st;
+    return error_set(err, BAD_INPUT, "'%.300s': %s.%s is %g; expected a number above 0", f->path, section, key, *out);
+}
+
 static enum status read_text(const char **out, const struct facts *f, const char *section, const char *key, struct error *err)
 {
     const json_t *j = json_object_get(json_object_get(f->document, section), key);
@@ -34,14 +43,16 @@ static enum status read_facts(struct facts *f, struct error *err)
         {&f->parameters, "model", "parameters"}, {&f->layers, "model", "layers"}, {&f->seq, "model", "seq"},
         {&batch, "model", "batch"}, {&accumulate, "model", "accumulate"}, {&f->step_us, "step", "median_us"},
         {&f->p10_us, "step", "p10_us"}, {&f->p90_us, "step", "p90_us"}, {&f->tokens_per_s, "step", "tokens_per_s"},
-        {&f->mfu_percent, "efficiency", "mfu_percent"}, {&f->planned_bytes, "memory", "planned_bytes"},
+        {&f->planned_bytes, "memory", "planned_bytes"},
         {&f->rss_bytes, "memory", "rss_peak_bytes"},
     };
     enum status st = read_text(&f->arch, f, "model", "arch", err);
     if (st == OK)
         st = read_text(&f->machine, f, "machine", "fingerprint", err);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && st == OK; i++)
-        st = read_number(numbers[i].to, f, numbers[i].section, numbers[i].key, err);
+        st = read_positive(numbers[i].to, f, numbers[i].section, numbers[i].key, err);
+    if (st == OK)
+        st = read_number(&f->mfu_percent, f, "efficiency", "mfu_percent", err);
     if (st == OK)
         f->samples = batch * accumulate;
     return st;

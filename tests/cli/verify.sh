@@ -49,6 +49,15 @@ sed -E 's/("median_us": )[0-9.]+/\11e9/' before/report.json >slow.json
 run verify before/report.json slow.json --json
 [ "$code" = 1 ] || fail "a slower report: exit code $code"
 json out '[g["pass"] for g in j["gates"]] == [false, true] and j["gates"][0]["limit"] == 0.05'
+python3 - <<'PY'
+import json
+j = json.load(open("before/report.json"))
+j["answers"]["warning"] = "\033[31mcrimson\007"
+json.dump(j, open("coloured.json", "w"))
+PY
+run verify coloured.json before
+! grep -q "$(printf '\033\|\007')" err || fail "what a report says goes to the terminal as it is: $(cat -v err)"
+grep -q crimson err || fail "$(cat -v err)"
 ok profile tiny.yaml --steps 2 --out other --seq-len 8
 refused 2 "hone: 'before/report.json' and 'other/report.json' are of different models or batches: 14848 parameters and 14592" \
     verify before other

@@ -487,6 +487,10 @@ static void test_reports_that_cannot_be_compared(void **state)
     refuse_reports("4 samples per update", "8");
     write_report(path_b, "gpt", 4, "n", 100, 1e6);
     refuse_reports("different machines", "m and n");
+    write_report(path_b, "gpt", 4, "m", -100, 1e6);
+    refuse_reports(path_b, "step.median_us is -100; expected a number above 0");
+    write_report(path_b, "gpt", 4, "m", 100, 0);
+    refuse_reports(path_b, "memory.planned_bytes is 0; expected a number above 0");
     for (int i = 0; i < 4; i++) {
         FILE *f = fopen(path_b, "w");
         fputs(bad[i], f);
