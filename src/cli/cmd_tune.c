@@ -281,10 +281,14 @@ struct wish {
     enum lr_rule rule;
 };
 
-/* What --larger-batch itself writes into base.yaml. */
-static bool is_of_larger_batch(const char *key)
+/* How it is judged does not make it another config, nor does what --larger-batch itself writes into base.yaml. */
+static bool may_differ(const char *key, bool larger_batch)
 {
-    return !strcmp(key, "train.batch_size") || !strcmp(key, "train.accumulate") || !strcmp(key, "train.lr") || !strcmp(key, "eval.batch_size");
+    static const char *const larger[] = {"train.accumulate", "train.lr", "train.min_lr", "train.steps", "train.warmup", "log.every", "eval.every", "checkpoint.every"};
+    for (size_t i = 0; larger_batch && i < sizeof larger / sizeof *larger; i++)
+        if (!strcmp(key, larger[i]))
+            return true;
+    return !strncmp(key, "verify.", 7);
 }
 
 static enum status load_earlier(struct config *c, const char *folder, const char *name, struct error *err)
@@ -303,7 +307,7 @@ static enum status compare_earlier(const char *folder, const struct config *c, c
     if (load_earlier(&base, folder, "base.yaml", err) != OK || load_earlier(&tuned, folder, "tuned.yaml", err) != OK)
         return err->status;
     while (config_differ(&d, &base, c, &at))
-        if (!w->larger_batch || !is_of_larger_batch(d.key))
+        if (!may_differ(d.key, w->larger_batch))
             return error_set(err, BAD_INPUT, "'%s' holds the tuning of another config: %s is %.100s in its base.yaml, and %.100s here; give another --out, or "
                              "move it away", folder, d.key, d.a, d.b);
     at = 0;

@@ -85,7 +85,7 @@ void tune_keep_or_shrink(struct tuner *t)
     t->now.checkpoint = l->given.checkpoint;
     t->now.eval = l->given.eval;
     if (every.n != r->base.eval.every.n)        /* as often as tune chose, in samples */
-        t->now.eval.every.n = every.n * l->times;
+        t->now.eval.every.n = l->given.train.epochs ? every.n * l->times : (int64_t)fmin((double)(every.n * l->times), (double)l->given.train.steps);
     r->base = l->given;
     snprintf(l->words, sizeof l->words, "no: batches of %lld were not proved to be faster than those of %lld, so that an update keeps its %lld samples; what follows was measured "
              "with %lld times as many", (long long)l->sweep.points[l->sweep.spot].batch, (long long)l->given.train.batch_size,
