@@ -176,8 +176,9 @@ int cmd_verify(int argc, char **argv)
         "verify", "A B", "Trains the same model as both configs say, from the same seed, and asks whether B may take the place of A:\n"
         "first gradients and losses agree, validation is not worse, two runs of B are equal bit for bit, memory is not\n"
         "more, and B is faster by verify.min_gain. Limits are the keys verify.* of A. With two report.json files of\n"
-        "`hone profile`: is the second slower or larger than the first by more than verify.regression?\n"
-        "Speed is measured in turns, both opened anew 4 to 8 times, as where they lie in memory and on which cores they run\n"
+        "`hone profile`: is the second slower or larger than the first by more than verify.regression? No verdict where\n"
+        "the steps of both do not tell, or other work took the cores.\n"
+        "Speed of configs is measured in turns, both opened anew 4 to 8 times and more where it is measured longer, as where they lie in memory and on which cores they run\n"
         "decides, too; its interval holds that. Where other work takes the cores for most turns, or turns fall into two groups,\n"
         "nobody knows what B wins, and there is no verdict. Exit code 0 only if every gate holds, 1 if one fails or gives no verdict, 130 if it is stopped.", options,
         "  hone verify base.yaml tuned.yaml\n  hone verify base.yaml tuned.yaml --set verify.min_gain=0 --json\n"

@@ -123,7 +123,7 @@ static const struct config_key rows[] = {
     WORD(optimize.precision,     "f32",      precisions,   "numbers of products: bf16, f16 (with a loss scale) and tf32 are the pass mixed-precision; f16, tf32: on a GPU"),
 
     INT(verify.steps,            "20",       1, 1e6,       "steps of the loss curves and of the runs that must be equal"),
-    REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, opened anew 4 to 8 times; up to 4 times that where it does not decide"),
+    REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, opened anew 4 to 8 times; up to 4 times that, in more openings, where it does not decide"),
     REAL(verify.gradients,       "1.0e-4",   0, 1,         "largest relative error of a first gradient"),
     REAL(verify.gradients_bf16,  "0.05",     0, 1,         "the same where optimize.precision is not f32 in one or both"),
     REAL(verify.loss,            "1.0e-3",   0, 1,         "largest relative difference of the losses at one step"),
