@@ -81,7 +81,7 @@ static enum status look_around(struct tuner *t, struct error *err)
     config_give_positions(&t->now);
     const struct finding *small = situation_finding(s, "small-batch");
     if (!*t->r->bound)
-        t->r->larger_expected = small ? small->speedup : 0;
+        t->r->larger_expected = small && !tune_larger_refused(t) ? small->speedup : 0;
     if (!*t->r->bound)
         snprintf(t->r->bound, sizeof t->r->bound, "%s", s->p.headline);
     return OK;

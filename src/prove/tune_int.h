@@ -45,6 +45,7 @@ enum { TUNE_STEPS = 5 };                    /* of the loss curves of a stage, or
 /* Looks for the sweet spot of the batch, and makes the base an update of so many samples in micro-batches of the given size: that larger ones compute the
  * same is then proved like any move. */
 enum status tune_enlarge(struct tuner *t, struct error *err);
+const char *tune_larger_refused(const struct tuner *t);     /* why it is not tried with these options; NULL: it is, where it is asked for */
 /* At the end: where larger batches were not kept, the larger update is of no use, and goes. */
 void tune_keep_or_shrink(struct tuner *t);
 

@@ -9,7 +9,7 @@ static const double SHARE = 0.15;           /* of the budget */
 static const double SECONDS_LEAST = 0.2, SECONDS_MOST = 2;     /* for each size */
 enum { SIZES_USUAL = 6 };
 
-static const char *why_not(const struct tuner *t)
+const char *tune_larger_refused(const struct tuner *t)
 {
     const struct config *c = &t->r->base;
     return c->model.dropout > 0       ? "dropout falls on other samples in other batches, and nothing could be proved"
@@ -45,7 +45,7 @@ enum status tune_enlarge(struct tuner *t, struct error *err)
 {
     struct tune_result *r = t->r;
     struct tune_larger *l = &r->larger;
-    const char *not = why_not(t);
+    const char *not = tune_larger_refused(t);
     *l = (struct tune_larger){.asked = true, .rule = t->o->rule, .times = 1, .given = r->base};
     snprintf(l->words, sizeof l->words, "not tried: %s", not ? not : "");
     if (not)
