@@ -171,7 +171,7 @@ static void print_run(const json_t *document)
         return;
     print_change("whole run", before, member(run, "after_s"), "s");
     printf("  %-16s of %.0f step%s, %.3g s of it evaluation", "", member(run, "steps"), member(run, "steps") == 1 ? "" : "s", evaluation);
-    if (member(run, "evaluation_after_s") != evaluation)
+    if (isfinite(member(run, "evaluation_after_s")) && member(run, "evaluation_after_s") != evaluation)
         printf(" before and %.3g s after", member(run, "evaluation_after_s"));
     putchar('\n');
     json_array_foreach(json_object_get(document, "stages"), i, s)

@@ -172,11 +172,13 @@ enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a
 void tune_know_run(struct tune_result *r, const struct measured *m, const struct profile *p)
 {
     const double us = measured_evaluation_us(m);
+    r->run.evaluation_after_us = us;
+    if (!isfinite(us))
+        return;                                             /* a run of which a part is not known is not known */
     if (!r->run.steps) {
         r->run.evaluation_before_us = us;
         r->run.step_us = p->run.steps && p->run.rows_scale < 1 ? (p->run.seconds - p->run.evaluation_s) * 1e6 / (double)p->run.steps : 0;
     }
-    r->run.evaluation_after_us = us;
     r->run.steps = m->total_steps;
 }
 

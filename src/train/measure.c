@@ -1,4 +1,5 @@
 /* Measures whole steps: warm-up, then steps without and with events in turns, then one evaluation. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "core/arena.h"
@@ -189,6 +190,7 @@ static enum status time_evaluation(struct measured *m, const volatile sig_atomic
     if (!m->run->eval)
         return OK;
     const int most = dist_size(ranks_of(&m->run->config)) > 1 ? 1 : 3;      /* clocks of ranks differ */
+    m->evaluation_us = NAN;
     for (double total = 0; n < most && total < 2e6; total += us[n++]) {
         const int64_t start = clock_ns();
         const enum status st = model_run_evaluate(m->run, stop, losses, err);

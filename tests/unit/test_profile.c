@@ -454,6 +454,29 @@ static void test_stop_within_a_turn(void **state)
     measured_release(&m);
 }
 
+static void stop_at_once(void *context, int done, int total)
+{
+    (void)context;
+    (void)done;
+    (void)total;
+    stop = 1;
+}
+
+/* Stopped before the evaluation was measured: that it takes no time is not known. */
+static void test_stop_before_evaluation(void **state)
+{
+    (void)state;
+    struct config c;
+    struct measured m;
+    struct error err;
+    stop = 0;
+    assert_ok(config_parse(&c, "test", CONFIG, sizeof CONFIG - 1, NULL, 0, &err), err);
+    assert_ok(measure_steps(&m, &c, 9, &stop, stop_at_once, NULL, &err), err);
+    assert_true(m.n == 1 && isnan(m.evaluation_us) && isnan(measured_evaluation_us(&m)));
+    measured_release(&m);
+    stop = 0;
+}
+
 /* A run over domains is evaluated at the end of each stage, also where eval.every is 0. */
 static void test_evaluation_of_stages(void **state)
 {
@@ -531,7 +554,7 @@ int main(void)
                                        cmocka_unit_test(test_nothing_is_above_its_roofline), cmocka_unit_test(test_what_has_not_done_its_work_proves_nothing),
                                        cmocka_unit_test(test_peaks_rise_to_what_was_reached),
                                        cmocka_unit_test(test_gradients_in_the_forward),
-                                       cmocka_unit_test(test_steps_of_a_cycle), cmocka_unit_test(test_stop_within_a_turn), cmocka_unit_test(test_evaluation_of_stages),
+                                       cmocka_unit_test(test_steps_of_a_cycle), cmocka_unit_test(test_stop_within_a_turn), cmocka_unit_test(test_stop_before_evaluation), cmocka_unit_test(test_evaluation_of_stages),
                                        cmocka_unit_test(test_sums_of_a_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
