@@ -189,6 +189,8 @@ int cmd_verify(int argc, char **argv)
     struct verdict v = {0};
     struct error err = {0};
     char folder[CONFIG_PATH_MAX];
+    if (ranks_check_alone("verify", &err) != OK)
+        return ranks_refuse(&err);
     if (steps != INT64_MIN && (steps < 1 || steps > 1000000))
         error_set(&err, BAD_INPUT, "--steps is %lld; it must be 1 to 1000000", (long long)steps);
     else if (seconds != -HUGE_VAL && !(seconds > 0 && seconds <= 3600))
