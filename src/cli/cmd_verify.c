@@ -178,9 +178,10 @@ int cmd_verify(int argc, char **argv)
         "more, and B is faster by verify.min_gain. Limits are the keys verify.* of A. With two report.json files of\n"
         "`hone profile`: is the second slower or larger than the first by more than verify.regression? No verdict where\n"
         "the steps of both do not tell, or other work took the cores.\n"
-        "Speed of configs is measured in turns, both opened anew 4 to 8 times and more where it is measured longer, as where they lie in memory and on which cores they run\n"
-        "decides, too; its interval holds that. Where other work takes the cores for most turns, or turns fall into two groups,\n"
-        "nobody knows what B wins, and there is no verdict. Exit code 0 only if every gate holds, 1 if one fails or gives no verdict, 130 if it is stopped.", options,
+        "Speed of configs is measured in turns, both opened anew 4 to 8 times, and more often where it is measured longer, as\n"
+        "where they lie in memory and on which cores they run decides, too; its interval holds that. Where other work takes the\n"
+        "cores for most turns, or turns fall into two groups, nobody knows what B wins, and there is no verdict.\n"
+        "Exit code 0 only if every gate holds, 1 if one fails or gives no verdict, 130 if it is stopped.", options,
         "  hone verify base.yaml tuned.yaml\n  hone verify base.yaml tuned.yaml --set verify.min_gain=0 --json\n"
         "  hone verify profiles/before/report.json profiles/after/report.json --set verify.regression=0.1\n", 2, 2};
     const enum parsed parsed = parse_options(&usage, argc, argv, &given);

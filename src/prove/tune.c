@@ -165,8 +165,8 @@ static enum status run_stages(struct tuner *t, struct error *err)
             return st;
         t->tried |= next.moves;
         if (!in_time) {
-            t->r->out_of_time = true;
-            snprintf(next.stage.why, sizeof next.stage.why, "no time was left to try it");
+            t->r->out_of_time = t->o->budget_s > 0;         /* of no budget nothing was spent */
+            snprintf(next.stage.why, sizeof next.stage.why, t->o->budget_s > 0 ? "no time was left to try it" : "nothing is tried with a budget of 0");
         } else
             st = try_choice(t, &next, err);
         if (st == OK)

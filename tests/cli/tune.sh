@@ -122,8 +122,9 @@ for i in 1 2; do
     ok tune tiny.yaml --budget 0 --out again
     [ "$(head -n 1 out)" = "report: again/report.html   (also report.md, report.json)" ] || fail "$(cat out)"
 done
+! grep -q 'the time was spent' out || fail "of a budget of 0 something was spent: $(cat out)"
 grep -q '^Nothing was tried: these are predictions only$' out || fail "$(cat out)"
-json again/report.json 'all(s["measured_speedup"] == null and not s["kept"] for s in j["stages"]) and j["out_of_time"] and j["changes"] == []'
+json again/report.json 'all(s["measured_speedup"] == null and not s["kept"] and s["why"] == "nothing is tried with a budget of 0" for s in j["stages"]) and not j["out_of_time"] and j["changes"] == []'
 same "tuned.yaml, when nothing was kept" again/tuned.yaml again/base.yaml
 
 # a folder with something else is not touched
