@@ -52,8 +52,7 @@ const struct rule_text rule_texts[] = {
               "the optimistic end is the bandwidth itself.",
      .fix_hone = "The pass fused-optimizer (on with optimize.passes: all): one op for the norm of all gradients, one "
                  "sweep of AdamW over all tensors. train.accumulate above 1 runs it less often per sample.",
-     .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)   # or foreach=True\n"
-                    "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)"},
+     .fix_pytorch = "optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)   # or foreach=True"},
     {.id = "no-mixed-precision", .effort = EFFORT_LOW, .trade = true,
      .summary = "Matrix products run in f32 on a device whose bf16 or fp16 units are several times faster.",
      .recognised = "In a trace: the time of matrix products is in f32 or TF32 kernels (by kernel name and input "
@@ -82,7 +81,8 @@ const struct rule_text rule_texts[] = {
                  "row sum kept for backward.",
      .fix_pytorch = "p = self.dropout if self.training else 0.0\n"
                     "y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)   # (B, H, T, D)\n"
-                    "# grouped heads: enable_gqa=True; an explicit attn_mask rules the flash kernel out"},
+                    "# is_causal for a causal mask alone; any other: attn_mask=mask, which rules the flash kernel out\n"
+                    "# grouped heads: enable_gqa=True"},
     {.id = "pageable-copies", .effort = EFFORT_LOW,
      .summary = "Batches are copied to the device from ordinary memory, which the driver copies twice and the host "
                 "waits for.",
@@ -119,7 +119,8 @@ const struct rule_text rule_texts[] = {
      .summary = "Evaluation during training takes more than 2 % of the run.",
      .recognised = "Time of the evaluations of a run over its training steps, relative to step plus evaluation: those that "
                    "come every eval.every steps, and those at the end of the run and of each stage, which stay. In "
-                   "a trace: forward passes without a backward beside the training steps.",
+                   "a trace: forward passes without a backward beside the training steps. A network that does not learn and runs within them, such "
+                   "as a frozen encoder or a reference model, is told without a gain.",
      .costs = "Its time is lost to training. The expected gain brings it to 2 %, or as near as a run can that evaluates at its end; the "
               "pessimistic end evaluates half as often, the optimistic one only at the end.",
      .fix_hone = "eval.every larger, eval.batches smaller (the noise of the loss grows with its inverse square root), "
@@ -201,6 +202,7 @@ const struct rule_text rule_texts[] = {
      .fix_hone = "Does not occur: attention ops take all heads and samples at once.",
      .fix_pytorch = "q, k, v = (t.view(B, T, H, D).transpose(1, 2) for t in (q, k, v))    # (B, H, T, D)\n"
                     "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)\n"
+                    "# is_causal for a causal mask alone; any other: attn_mask=mask, which rules the flash kernel out\n"
                     "y = y.transpose(1, 2).reshape(B, T, H * D)"},
     {.id = "unfused-projections", .effort = EFFORT_MEDIUM,
      .summary = "Several products read the same input with different weights: Q, K and V, or gate and up.",
@@ -277,9 +279,12 @@ const struct rule_text rule_texts[] = {
               "hidden is the last bucket.",
      .fix_hone = "dist.bucket_mb: smaller buckets start earlier, larger ones are fewer; `hone tune` under ranks tries others. train.accumulate and "
                  "train.batch_size up: fewer sums per sample. `hone simulate` says what a faster link would win.",
-     .fix_pytorch = "model = DDP(model, bucket_cap_mb=25, gradient_as_bucket_view=True, static_graph=True)\n"
-                    "with model.no_sync() if not last_micro_batch else nullcontext():   # reduce once per update\n"
-                    "    loss.backward()"},
+     .fix_pytorch = "# sums of gradients: in DDP's buckets, while backward goes on, and once per update\n"
+                    "model = DDP(model, gradient_as_bucket_view=True, static_graph=True)\n"
+                    "with model.no_sync() if not last_micro_batch else nullcontext():\n"
+                    "    loss.backward()\n"
+                    "# FSDP: bring the weights of the next layers early (forward_prefetch, set_modules_to_forward_prefetch)\n"
+                    "# all-to-all: async_op=True, and what does not need its result before wait()"},
     {.id = "straggler", .effort = EFFORT_HIGH,
      .summary = "One rank is slower than the others, and all wait for it.",
      .recognised = "In traces of several ranks: computation time per step of one rank well above the median, and "
@@ -302,7 +307,7 @@ const struct rule_text rule_texts[] = {
                  "optimize.flash-attention: on stores no scores; eval.batch_size if evaluation is the peak.",
      .fix_pytorch = "loss = model(x, y) / accumulate; loss.backward()        # smaller micro-batches\n"
                     "x = checkpoint(block, x, use_reentrant=False)            # memory for time\n"
-                    "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)   # no stored scores"},
+                    "y = F.scaled_dot_product_attention(q, k, v)              # no stored scores; is_causal=True for a causal mask"},
     {.id = "low-occupancy", .effort = EFFORT_HIGH,
      .summary = "Kernels use a small part of the device: few blocks, or few warps per processor.",
      .recognised = "In a trace: kernels other than products, attention and collectives with an estimated occupancy "
@@ -359,7 +364,7 @@ const struct rule_text rule_texts[] = {
      .costs = "Every collective costs its latency, on all ranks: tens of microseconds on NVLink, hundreds over gloo and a network, whatever its size. "
               "The expected gain puts them into buckets of 25 MB: what stays is the latency of those and the time that the bytes take.",
      .fix_hone = "Does not occur: gradients of a step travel as one buffer (docs/ranks.md).",
-     .fix_pytorch = "model = DDP(model, bucket_cap_mb=25, gradient_as_bucket_view=True)     # instead of all_reduce per parameter\n"
+     .fix_pytorch = "model = DDP(model, gradient_as_bucket_view=True)     # in buckets, instead of all_reduce per parameter\n"
                     "# by hand: one buffer for all gradients\n"
                     "flat = torch._utils._flatten_dense_tensors([p.grad for p in params])\n"
                     "dist.all_reduce(flat)\n"

@@ -7,7 +7,7 @@
 #include "dist/dist_int.h"
 
 enum { FEW = 16, MANY = 1 << 20 };          /* floats: a message that is all latency, and one that is all bandwidth */
-enum { ROUNDS_FEW = 101, ROUNDS_MANY = 11 };
+enum { ROUNDS_FEW = 101, ROUNDS_MANY = 11, BLOCKS = 8 };
 
 /* The slowest pair counts: a sum is done when all have it. */
 static enum status slowest(struct dist *d, int bit, float *x, int n, int rounds, double *seconds, struct error *err)
@@ -21,6 +21,22 @@ static enum status slowest(struct dist *d, int bit, float *x, int n, int rounds,
     for (int r = 0; st == OK && r < d->comm.size; r++)
         *seconds = fmax(*seconds, all[r]);
     free(all);
+    return st;
+}
+
+/* The best of several blocks: other work makes a link slower for as long as it lasts, and faster never. */
+static enum status least_of_blocks(struct dist *d, int bit, float *x, double *few, double *many, struct error *err)
+{
+    enum status st = OK;
+    *few = *many = INFINITY;
+    for (int i = 0; i < BLOCKS && st == OK; i++) {
+        double a = 0, b = 0;
+        st = slowest(d, bit, x, FEW, ROUNDS_FEW, &a, err);
+        if (st == OK)
+            st = slowest(d, bit, x, MANY, ROUNDS_MANY, &b, err);
+        *few = fmin(*few, a);
+        *many = fmin(*many, b);
+    }
     return st;
 }
 
@@ -60,9 +76,7 @@ static void keep_slower(struct rank_link *l, double us, double gb_per_s)
 static enum status measure_level(struct dist *d, int bit, float *x, struct links *out, struct error *err)
 {
     double few, many;
-    enum status st = slowest(d, bit, x, FEW, ROUNDS_FEW, &few, err);
-    if (st == OK)
-        st = slowest(d, bit, x, MANY, ROUNDS_MANY, &many, err);
+    const enum status st = least_of_blocks(d, bit, x, &few, &many, err);
     if (st != OK)
         return st;
     const int across = crossing(d, bit);

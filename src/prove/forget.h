@@ -78,6 +78,7 @@ struct forget_config {
     int k, nodes;                           /* of the tree; 0: none */
     int64_t every;                          /* steps that a choice is kept for */
     int levels, tree[FORGET_LEVELS];        /* children per node, level by level */
+    const char *unlike[FORGET_CONFIGS];     /* of another config: in what it differs, that is not the choice of nodes: "train.lr is 0.1 and 0.3"; NULL: in nothing */
     struct forget_run *runs;                /* (n_runs), one per seed */
     int n_runs;
 };

@@ -25,16 +25,34 @@ static bool same_domains(const struct forget_run *a, const struct forget_run *b)
     return true;
 }
 
-/* All are compared with the first that is done. */
-static void leave_out_others(struct forget *f, struct forget_run *r, const struct forget_run **first)
+static struct forget_run *run_at(const struct forget *f, int64_t i) { return &f->configs[i / f->seeds].runs[i % f->seeds]; }
+
+static int64_t count_alike(const struct forget *f, const struct forget_run *r)
 {
-    if (!r->done)
-        return;
-    if (!*first)
-        *first = r;
-    r->done = same_domains(r, *first);
-    if (!r->done)
-        warn(f, "'%s' is left out: its domains are not those of '%s'", r->folder, (*first)->folder);
+    int64_t n = 0;
+    for (int64_t i = 0; i < f->n_configs * f->seeds; i++)
+        n += run_at(f, i)->done && same_domains(run_at(f, i), r);
+    return n;
+}
+
+/* Runs are compared that have the domains which most of them have. */
+static void leave_out_others(struct forget *f)
+{
+    const struct forget_run *most = NULL;
+    int64_t alike = 0;
+    for (int64_t i = 0; i < f->n_configs * f->seeds; i++) {
+        const struct forget_run *r = run_at(f, i);
+        const int64_t n = r->done && !(most && same_domains(r, most)) ? count_alike(f, r) : 0;
+        if (n > alike)
+            most = r, alike = n;
+    }
+    for (int64_t i = 0; i < f->n_configs * f->seeds; i++) {
+        struct forget_run *r = run_at(f, i);
+        if (!r->done || same_domains(r, most))
+            continue;
+        r->done = false;
+        warn(f, "'%s' is left out: its domains are not those of '%s'", r->folder, most->folder);
+    }
 }
 
 static enum status read_run(struct forget *f, const struct forget_config *c, struct forget_run *r, struct error *err)
@@ -67,13 +85,12 @@ static enum status read_run(struct forget *f, const struct forget_config *c, str
 
 enum status forget_collect(struct forget *f, struct error *err)
 {
-    const struct forget_run *first = NULL;
     enum status st = OK;
     f->n_warnings = 0;
     for (int i = 0; i < f->n_configs && st == OK; i++)
-        for (int s = 0; s < f->configs[i].n_runs && st == OK; s++) {
+        for (int s = 0; s < f->configs[i].n_runs && st == OK; s++)
             st = read_run(f, &f->configs[i], &f->configs[i].runs[s], err);
-            leave_out_others(f, &f->configs[i].runs[s], &first);
-        }
+    if (st == OK)
+        leave_out_others(f);
     return st;
 }

@@ -68,10 +68,36 @@ static enum status check_configs(const struct config *c, int n, struct error *er
     return st;
 }
 
+/* ---- what else differs ---- */
+
+/* Keys by which configs may differ whose choices of nodes are compared: the choice itself, and what changes nothing that is learned. */
+static bool may_differ(const char *key)
+{
+    static const char *const begin[] = {"k1.", "log.", "checkpoint.", "verify.", "optimize.", "dist.", NULL};
+    static const char *const whole[] = {"train.seed", "eval.every", "backend.kernels", "device", "threads", NULL};
+    for (int i = 0; begin[i]; i++)
+        if (!strncmp(key, begin[i], strlen(begin[i])))
+            return strcmp(key, "optimize.precision") != 0;
+    for (int i = 0; whole[i]; i++)
+        if (!strcmp(key, whole[i]))
+            return true;
+    return is_about_work(key);
+}
+
+static void note_unlike(struct forget *f, const struct config *configs)
+{
+    struct config_difference d;
+    for (int i = 0; i < f->n_configs; i++)
+        for (int j = 0; j < f->n_configs; j++)
+            for (int at = 0; !f->configs[i].unlike[j] && config_differ(&d, &configs[i], &configs[j], &at);)
+                if (!may_differ(d.key))
+                    f->configs[i].unlike[j] = arena_printf(&f->arena, "%s is %s and %s", d.key, d.a, d.b);
+}
+
 enum status forget_plan(struct forget *f, const struct config *configs, int n, const char *out, int64_t seeds, struct error *err)
 {
     if (seeds < 1 || seeds > FORGET_SEEDS)
-        return error_set(err, BAD_INPUT, "--seeds is %lld; expected 1 to %d, and 3 or more for a verdict", (long long)seeds, FORGET_SEEDS);
+        return error_set(err, BAD_INPUT, "--seeds is %lld; expected 1 to %d; a verdict needs 2, and 3 or more are better", (long long)seeds, FORGET_SEEDS);
     if (n > FORGET_CONFIGS)
         return error_set(err, BAD_INPUT, "%d configs are given; at most %d can be compared", n, FORGET_CONFIGS);
     const enum status st = check_configs(configs, n, err);
@@ -89,5 +115,6 @@ enum status forget_plan(struct forget *f, const struct config *configs, int n, c
                 return error_set(err, BAD_INPUT, "the path '%.200s…' is too long", out);
         }
     }
+    note_unlike(f, configs);
     return OK;
 }

@@ -225,6 +225,18 @@ static int count_done(const struct forget *f)
     return n;
 }
 
+/* Null: not the same in all. */
+static json_t *steps_per_domain(const struct forget *f, const struct forget_run *first)
+{
+    for (int i = 0; i < f->n_configs; i++)
+        for (int s = 0; s < f->configs[i].n_runs; s++) {
+            const struct forget_run *r = &f->configs[i].runs[s];
+            if (r->done && r->steps_per_domain != first->steps_per_domain)
+                return json_null();
+        }
+    return json_integer(first ? first->steps_per_domain : 0);
+}
+
 json_t *forget_json(const struct forget *f)
 {
     const struct forget_run *r = any_done(f);
@@ -232,10 +244,10 @@ json_t *forget_json(const struct forget *f)
     forget_headline(f, headline);
     snprintf(name, sizeof name, "%d config%s × %lld seed%s", f->n_configs, f->n_configs == 1 ? "" : "s", (long long)f->seeds,
              f->seeds == 1 ? "" : "s");
-    return json_pack("{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:b,s:I,s:I,s:I,s:i,s:b,s:o,s:o,s:o,s:o}", "schema", "hone-report", "schema_version",
+    return json_pack("{s:s,s:i,s:s,s:s,s:o,s:o,s:o,s:b,s:o,s:I,s:I,s:i,s:b,s:o,s:o,s:o,s:o}", "schema", "hone-report", "schema_version",
                      1, "kind", "forget", "hone_version", HONE_VERSION, "name", forget_text(name), "headline", forget_text(headline),
                      "domains", domains(r), "entropy_known", r && forget_entropy_known(r), "steps_per_domain",
-                     (json_int_t)(r ? r->steps_per_domain : 0), "seeds", (json_int_t)f->seeds, "runs_wanted",
+                     steps_per_domain(f, r), "seeds", (json_int_t)f->seeds, "runs_wanted",
                      (json_int_t)(f->seeds * f->n_configs), "runs_done", count_done(f), "interrupted", f->interrupted, "configs",
                      configs_json(f), "verdicts", verdicts(f), "comparisons", comparisons(f), "warnings", warnings(f));
 }

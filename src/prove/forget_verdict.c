@@ -3,6 +3,7 @@
  * the rule in words. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/stats.h"
@@ -142,9 +143,22 @@ static void put_line(FILE *to, const struct forget *f, const struct forget_verdi
     put_difference(to, "it forgot more", "it forgot less", &v->line);
 }
 
-static void say(const struct forget *f, const struct forget_verdict *v, int rival, const char *kind, const struct forget_comparison *c,
+/* other: a config that chooses so, but is another one besides; -1: none. */
+static void put_no_rival(FILE *to, const struct forget *f, int config, int other, const char *kind)
+{
+    const struct forget_config *c = &f->configs[config];
+    fprintf(to, "there is no config that chooses %s", kind);
+    if (other >= 0)
+        fprintf(to, " and is the same otherwise (%s and %s: %s)", c->name, f->configs[other].name, c->unlike[other]);
+    fprintf(to, ", so %s cannot be compared with that", c->name);
+}
+
+struct rival { int config, other; };
+
+static void say(const struct forget *f, const struct forget_verdict *v, struct rival of, const char *kind, const struct forget_comparison *c,
                 char out[FORGET_WORDS])
 {
+    const int rival = of.config;
     FILE *to = fmemopen(out, FORGET_WORDS, "w");
     if (!to) {
         *out = '\0';
@@ -152,7 +166,7 @@ static void say(const struct forget *f, const struct forget_verdict *v, int riva
     }
     const char *name = f->configs[v->gradient].name;
     if (rival < 0)
-        fprintf(to, "there is no config that chooses %s, so %s cannot be compared with that", kind, name);
+        put_no_rival(to, f, v->gradient, of.other, kind);
     else if (c->outcome == FORGET_TOO_FEW)
         fprintf(to, "%s and %s have %d seed%s in common; a spread needs 2 at least, and 3 are better", name, f->configs[rival].name,
                 c->forgotten.n, c->forgotten.n == 1 ? "" : "s");
@@ -171,20 +185,27 @@ static bool same_tree(const struct forget_config *a, const struct forget_config 
     return a->levels == b->levels && !memcmp(a->tree, b->tree, (size_t)a->levels * sizeof *a->tree);
 }
 
-/* The first config that chooses so from the same tree; `as_many`: as many nodes, and as often. */
-static int find_rival(const struct forget *f, const struct forget_config *c, enum forget_choice choice, bool as_many)
+/* The first config that chooses so from the same tree, and is the same otherwise; `as_many`: as many nodes, and as often. */
+static struct rival find_rival(const struct forget *f, const struct forget_config *c, enum forget_choice choice, bool as_many)
 {
-    for (int i = 0; i < f->n_configs; i++)
-        if (f->configs[i].choice == choice && same_tree(&f->configs[i], c) && (!as_many || (f->configs[i].k == c->k && f->configs[i].every == c->every)))
-            return i;
-    return -1;
+    struct rival r = {-1, -1};
+    for (int i = 0; i < f->n_configs && r.config < 0; i++) {
+        const struct forget_config *o = &f->configs[i];
+        if (o->choice != choice || !same_tree(o, c) || (as_many && (o->k != c->k || o->every != c->every)))
+            continue;
+        if (!c->unlike[i])
+            r.config = i;
+        else if (r.other < 0)
+            r.other = i;
+    }
+    return r;
 }
 
 static void judge_one(const struct forget *f, int config, struct forget_verdict *v)
 {
     const struct forget_config *c = &f->configs[config];
-    *v = (struct forget_verdict){.gradient = config, .random = find_rival(f, c, CHOICE_RANDOM, true),
-                                 .all = find_rival(f, c, CHOICE_ALL, false)};
+    const struct rival random = find_rival(f, c, CHOICE_RANDOM, true), all = find_rival(f, c, CHOICE_ALL, false);
+    *v = (struct forget_verdict){.gradient = config, .random = random.config, .all = all.config};
     if (v->random >= 0)
         v->by_random = forget_compare(f, config, v->random);
     if (v->all >= 0)
@@ -192,8 +213,8 @@ static void judge_one(const struct forget *f, int config, struct forget_verdict 
     judge_line(f, v);
     v->beats_random = answer_of(v, v->random, v->by_random.outcome);
     v->beats_all = answer_of(v, v->all, v->by_all.outcome);
-    say(f, v, v->random, "as many nodes at random", &v->by_random, v->random_words);
-    say(f, v, v->all, "all nodes", &v->by_all, v->all_words);
+    say(f, v, random, "as many nodes at random", &v->by_random, v->random_words);
+    say(f, v, all, "all nodes", &v->by_all, v->all_words);
 }
 
 int forget_judge(const struct forget *f, struct forget_verdict *out, int room)
@@ -221,19 +242,36 @@ static const char *verb(enum forget_answer a)
     return a == ANSWER_YES ? "beats" : a == ANSWER_NOT ? "does not beat" : "cannot be compared with";
 }
 
+/* What every config says that chooses by gradient, or how many say so. */
+static void say_answers(const struct forget_verdict *v, int n, char out[FORGET_WORDS])
+{
+    int same = 0, random = 0, all = 0;
+    for (int i = 0; i < n; i++) {
+        same += v[i].beats_random == v->beats_random && v[i].beats_all == v->beats_all;
+        random += v[i].beats_random == ANSWER_YES;
+        all += v[i].beats_all == ANSWER_YES;
+    }
+    if (same < n)
+        snprintf(out, FORGET_WORDS, "At equal learning, of %d configs that choose nodes by gradient %d beat%s choosing as many at random, and %d choosing all", n, random,
+                 random == 1 ? "s" : "", all);
+    else if (v->beats_random == v->beats_all)
+        snprintf(out, FORGET_WORDS, "At equal learning, choosing nodes by gradient %s choosing as many at random%s choosing all",
+                 verb(v->beats_random), v->beats_random == ANSWER_YES ? ", and" : v->beats_random == ANSWER_NOT ? ", nor" : " or");
+    else
+        snprintf(out, FORGET_WORDS, "At equal learning, choosing nodes by gradient %s choosing as many at random, and %s choosing all",
+                 verb(v->beats_random), verb(v->beats_all));
+}
+
 void forget_headline(const struct forget *f, char out[FORGET_WORDS])
 {
-    struct forget_verdict v;
-    const int n = forget_judge(f, &v, 1);
+    struct forget_verdict *v = xcalloc(FORGET_CONFIGS, sizeof *v);
+    const int n = forget_judge(f, v, FORGET_CONFIGS);
     if (f->interrupted)
         snprintf(out, FORGET_WORDS, "Interrupted: %d of %lld runs are done", runs_done(f), (long long)(f->seeds * f->n_configs));
     else if (!n)
         snprintf(out, FORGET_WORDS, "What %d config%s learned and forgot; none of them chooses nodes by gradient", f->n_configs,
                  f->n_configs == 1 ? "" : "s");
-    else if (v.beats_random == v.beats_all)
-        snprintf(out, FORGET_WORDS, "At equal learning, choosing nodes by gradient %s choosing as many at random%s choosing all",
-                 verb(v.beats_random), v.beats_random == ANSWER_YES ? ", and" : v.beats_random == ANSWER_NOT ? ", nor" : " or");
     else
-        snprintf(out, FORGET_WORDS, "At equal learning, choosing nodes by gradient %s choosing as many at random, and %s choosing all",
-                 verb(v.beats_random), verb(v.beats_all));
+        say_answers(v, n, out);
+    free(v);
 }

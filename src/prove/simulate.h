@@ -57,6 +57,8 @@ struct sim_step {
 /* The program of a rank is walked through: sums go one after the other on a queue beside it. */
 enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const struct sim_net *net, int ranks, int64_t bucket_mb,
                          struct error *err);
+/* Refuses a source whose ops are not those of its config: nearly all are in the program of one rank, and nearly all of that were measured. */
+enum status sim_check_ops(const struct sim_source *s, const char *path, struct error *err);
 
 /* ---- simulate.c ---- */
 

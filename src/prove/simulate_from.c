@@ -88,6 +88,9 @@ static void read_machine(struct sim_source *s, const json_t *j)
             s->gb_per_s = 0;                /* the last one is memory */
 }
 
+/* A report is written into a folder of that name. */
+static bool is_name(const char *text) { return text && *text && !strchr(text, '/') && strcmp(text, ".") && strcmp(text, ".."); }
+
 static enum status read_config(struct sim_source *s, const json_t *j, const char *path, const char *const *sets, int n_sets, struct error *err)
 {
     const char *yaml = json_string_value(json_object_get(j, "config_yaml"));
@@ -100,6 +103,8 @@ static enum status read_config(struct sim_source *s, const json_t *j, const char
     if (st == OK && !s->config.model.vocab)
         return error_set(err, BAD_INPUT, "'%s': its config does not say model.vocab", path);
     const char *name = json_string_value(at(j, "model", "name"));
+    if (st == OK && !is_name(name))
+        return error_set(err, BAD_INPUT, "'%s': model.name is '%.60s'; expected a name without '/'", path, name ? name : "");
     snprintf(s->config.name, sizeof s->config.name, "%s", name ? name : "");
     return st;
 }
@@ -123,6 +128,8 @@ enum status sim_source_read(struct sim_source *out, const char *path, const char
         st = read_steps(s, j, path, err);
     if (st == OK)
         st = read_ops(s, j, path, err);
+    if (st == OK)
+        st = sim_check_ops(s, path, err);
     if (st == OK) {
         const char *warning = json_string_value(at(j, "answers", "warning"));
         s->warning = warning ? arena_printf(&s->arena, "%s", warning) : NULL;

@@ -17,19 +17,20 @@ static double rings_us(const struct sim_net *net, int ranks, double bytes)
     return (here > 1 ? ring_us(&net->within, here, bytes) : 0) + (machines > 1 ? ring_us(&net->between, machines, bytes) : 0);
 }
 
-/* A level of the tree, one way: all pairs at a distance send so much. */
-static double level_us(const struct sim_net *net, int distance, double bytes)
+/* A level of the tree, one way: pairs at a distance send so much. Of those that reach beyond a machine its link carries `through` at once. */
+static double level_us(const struct sim_net *net, int distance, double bytes, int through)
 {
-    return distance < net->per_machine ? message_us(&net->within, bytes) : message_us(&net->between, bytes * net->per_machine);
+    return distance < net->per_machine ? message_us(&net->within, bytes) : message_us(&net->between, bytes * through);
 }
 
+/* A power of two: every rank has a pair at every level. Otherwise sums go to the first rank and back, and beyond machines one of each has them. */
 static double tree_us(const struct sim_net *net, int ranks, double bytes)
 {
-    const bool cut = !(ranks & (ranks - 1)) && bytes >= SHORT_BYTES, whole = !(ranks & (ranks - 1)) && !cut;
+    const bool all = !(ranks & (ranks - 1)), cut = all && bytes >= SHORT_BYTES;
     double us = 0, part = bytes;
     for (int distance = 1; distance < ranks; distance *= 2) {
         part = cut ? part / 2 : part;
-        us += (whole ? 1 : 2) * level_us(net, distance, part);
+        us += (all && !cut ? 1 : 2) * level_us(net, distance, part, all ? net->per_machine : 1);
     }
     return us;
 }

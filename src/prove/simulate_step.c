@@ -16,6 +16,7 @@ struct walk {
     bool beside;                            /* who communicates has a core, or is the GPU's own */
     double scale;                           /* from ops as measured to the whole step: what lies between them goes with them */
     bool *taken;                            /* (ops of the source) */
+    int unmeasured;                         /* ops of the program that the source does not have */
     double *us;                             /* (ops of the program): one run */
     double now_us, queue_us;                /* of the rank, and when the queue of sums is empty */
     double *there_us;                       /* (values): when a bucket has its sum */
@@ -47,6 +48,7 @@ static void time_ops(struct walk *w)
         const double us = measured_us(w, w->p->values[op->out[0]].name, op_info(op->kind)->name, &from);
         w->us[i] = us >= 0 ? (runs > 0 ? us * w->scale / runs : 0) : w->s->gb_per_s > 0 ? op_bytes(w->p, op) / w->s->gb_per_s / 1e3 : 0;
         w->out->packing_us += us >= 0 ? 0 : w->us[i] * runs;
+        w->unmeasured += us < 0 && runs > 0;
     }
 }
 
@@ -106,30 +108,74 @@ static void walk_through(struct walk *w)
     w->out->step_us = w->now_us - begun_us;
 }
 
+static double work_us(const struct sim_source *s)
+{
+    double us = 0;
+    for (int i = 0; i < s->n_ops; i++)
+        us += s->ops[i].us;
+    return us;
+}
+
+static void walk_begin(struct walk *w)
+{
+    const double us = work_us(w->s);
+    w->scale = us > 0 ? sim_step_us(w->s->steps_us, w->s->n_steps, 0.5) / us : 1;
+    w->taken = xcalloc((size_t)w->s->n_ops + 1, sizeof *w->taken);
+    w->us = xcalloc((size_t)w->p->n_ops + 1, sizeof *w->us);
+    w->there_us = xcalloc((size_t)w->p->n_values + 1, sizeof *w->there_us);
+    time_ops(w);
+}
+
+static void walk_end(struct walk *w)
+{
+    free(w->taken);
+    free(w->us);
+    free(w->there_us);
+}
+
 enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const struct sim_net *net, int ranks, int64_t bucket_mb,
                          struct error *err)
 {
     struct config c = s->config;
     struct program *p;
-    double work_us = 0;
     *out = (struct sim_step){0};
     c.dist.bucket_mb = bucket_mb;
     const enum status st = train_rank_program(&p, &c, ranks, err);
     if (st != OK)
         return st;
-    for (int i = 0; i < s->n_ops; i++)
-        work_us += s->ops[i].us;
     const int here = ranks < net->per_machine ? ranks : net->per_machine;
-    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = s->gpu || s->cores <= 0 || s->cores >= (int64_t)here * (s->threads + 1),
-                     .scale = work_us > 0 ? sim_step_us(s->steps_us, s->n_steps, 0.5) / work_us : 1, .taken = xcalloc((size_t)s->n_ops + 1, sizeof *w.taken),
-                     .us = xcalloc((size_t)p->n_ops + 1, sizeof *w.us), .there_us = xcalloc((size_t)p->n_values + 1, sizeof *w.there_us)};
-    time_ops(&w);
+    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = s->gpu || s->cores <= 0 || s->cores >= (int64_t)here * (s->threads + 1)};
+    walk_begin(&w);
     walk_through(&w);
     walk_through(&w);
     out->memory_bytes = pass_planned_bytes(p);
-    free(w.taken);
-    free(w.us);
-    free(w.there_us);
+    walk_end(&w);
     program_free(p);
     return OK;
+}
+
+/* Passes may differ a little with the machine. */
+static const double STRANGE_MOST = 0.05;
+
+enum status sim_check_ops(const struct sim_source *s, const char *path, struct error *err)
+{
+    struct sim_step unused = {0};
+    struct program *p;
+    const enum status st = train_rank_program(&p, &s->config, 1, err);
+    if (st != OK)
+        return st;
+    struct walk w = {.s = s, .p = p, .ranks = 1, .out = &unused};
+    walk_begin(&w);
+    double strange_us = 0;
+    int runs = 0;
+    for (int i = 0; i < s->n_ops; i++)
+        strange_us += w.taken[i] ? 0 : s->ops[i].us;
+    for (int i = 0; i < p->n_ops; i++)
+        runs += op_runs_per_step(p, &p->ops[i]) > 0;
+    const bool alike = strange_us <= STRANGE_MOST * work_us(s) && w.unmeasured <= STRANGE_MOST * runs;
+    const int unmeasured = w.unmeasured;
+    walk_end(&w);
+    program_free(p);
+    return alike ? OK : error_set(err, BAD_INPUT, "'%s': its ops are not those of its config: %.0f %% of their time is in ops that this hone does not make of it, and %d of the %d "
+                                  "that it makes are not there; profile it again", path, work_us(s) > 0 ? 100 * strange_us / work_us(s) : 0, unmeasured, runs);
 }

@@ -29,8 +29,11 @@ static void put_top(FILE *to, const json_t *j)
     report_put_markdown_cut(to, word(j, "headline"), SENTENCE_COLUMNS);
     fputs(".**\n\n| | |\n|---|---|\n", to);
     put_domains(to, j);
-    fprintf(to, "| steps per domain | %.0f |\n| runs | %.0f of %.0f done, %.0f seeds each |\n", num(j, "steps_per_domain"), num(j, "runs_done"),
-            num(j, "runs_wanted"), num(j, "seeds"));
+    if (isfinite(num(j, "steps_per_domain")))
+        fprintf(to, "| steps per domain | %.0f |\n", num(j, "steps_per_domain"));
+    else
+        fputs("| steps per domain | not the same in all |\n", to);
+    fprintf(to, "| runs | %.0f of %.0f done, %.0f seeds each |\n", num(j, "runs_done"), num(j, "runs_wanted"), num(j, "seeds"));
     json_array_foreach(json_object_get(j, "warnings"), i, w) {
         fputs(i ? "- " : "\nWarnings:\n\n- ", to);
         put_words(to, json_string_value(w) ? json_string_value(w) : "");

@@ -50,6 +50,13 @@ for outside in (r"<script[^>]*\ssrc", r'<link[^>]*href="(?!data:)', r"@import", 
     assert not re.search(outside, page), outside
 PY
 
+# another learning rate is no other choice of nodes: no verdict of it, and the page says why
+sed -e 's/lr: 5.0e-3/lr: 5.0e-2/; s/steps: 20/steps: 10/' random.yaml >hasty.yaml
+ok forget norm.yaml hasty.yaml all.yaml --seeds 2 --out unlike
+json unlike/report.json 'j["verdicts"][0]["beats_random"] == "cannot be said" and j["verdicts"][0]["random"] is None and j["steps_per_domain"] is None'
+grep -q 'is the same otherwise (norm and hasty: train.steps is 20 and 10)' unlike/report.md || fail "$(cat unlike/report.md)"
+grep -q '^| steps per domain | not the same in all |' unlike/report.md || fail "$(cat unlike/report.md)"
+
 # what is done is kept: nothing in the runs changes, and a third seed comes to the two; --json is report.json
 sums made/runs >before
 ok forget $configs --seeds 2 --out made/
@@ -93,7 +100,7 @@ json stopped/report.json 'j["runs_done"] == 2 and not j["interrupted"] and j["ve
 # refused before anything is trained
 rm -rf none
 refused 2 "hone forget: CONFIG... is missing; \`hone forget --help\` shows examples" forget
-refused 2 "hone: --seeds is 0; expected 1 to 100, and 3 or more for a verdict" forget norm.yaml --seeds 0 --out none
+refused 2 "hone: --seeds is 0; expected 1 to 100; a verdict needs 2, and 3 or more are better" forget norm.yaml --seeds 0 --out none
 refused 2 "hone: 'quick.yaml': data.domains is empty, and hone forget needs domains that are learned one after the other; try data.domains: [prose, code, formulas]" \
     forget norm.yaml $(tiny && mv tiny.yaml quick.yaml && echo quick.yaml) --out none
 refused 2 "hone: 'norm.yaml': data.domains has one domain, and nothing is learned after it; try [prose, code]" \

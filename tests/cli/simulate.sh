@@ -89,6 +89,18 @@ sed -e 's/"times_us":\[[^]]*\]/"times_us":[]/' "$FROM" >old.json
 refused 2 "hone: 'old.json' has no step.times_us: an older hone wrote it; profile it again" simulate --from old.json
 sed -e 's/"times_us":\[[^]]*\]/"times_us":[5, -1]/' "$FROM" >bad.json
 refused 2 "hone: 'bad.json': step.times_us[1] is no time in microseconds" simulate --from bad.json
+python3 - "$FROM" <<'END'
+import json, sys
+j = json.load(open(sys.argv[1]))
+json.dump({**j, "model": {**j["model"], "name": "../../elsewhere"}}, open("path.json", "w"))
+json.dump({**j, "ops": 3 * j["ops"]}, open("more.json", "w"))
+json.dump({**j, "ops": j["ops"][:3]}, open("fewer.json", "w"))
+END
+refused 2 "hone: 'path.json': model.name is '../../elsewhere'; expected a name without '/'" simulate --from path.json --ranks 2 $LINKS
+for f in more fewer; do
+    run simulate --from $f.json --ranks 2 $LINKS
+    [ "$code" = 2 ] && grep -q "^hone: '$f.json': its ops are not those of its config: .*; profile it again" err || fail "$f ops: $code $(cat err)"
+done
 head -c 500 "$FROM" >cut.json
 touch file
 refused 2 "hone: 'file' is a file, and a report is a folder; give another --out" simulate tiny.yaml --ranks 2 --net 30,10 --steps 100000 --out file       # before it measures

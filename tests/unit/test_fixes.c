@@ -30,6 +30,33 @@ static void a_fix_names_the_users_optimizer(void **state)
     arena_release(&a);
 }
 
+static void a_fix_never_takes_another_algorithm(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"Lion", "LBFGS", "SparseAdam", "Muon"}, *const rules[] = {"unfused-optimizer", "launch-bound", "host-bound"};
+    struct arena a = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
+            const char *fix = text_for(&a, rules[k], (struct fix_facts){.optimizer = names[i]});
+            assert_true(*fix && !strstr(fix, "AdamW") && !strstr(fix, "alpha=-lr"));
+            assert_null(strstr(fix, "not of torch.optim"));
+        }
+    arena_release(&a);
+}
+
+static void a_form_is_for_the_device(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    const char *gpu = text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "Adagrad"});
+    assert_non_null(strstr(gpu, "torch.optim.Adagrad(model.parameters(), lr=lr, foreach=True)"));
+    assert_null(strstr(gpu, "fused=True"));
+    assert_non_null(strstr(text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "Adagrad", .device = "cpu"}), "fused=True"));
+    assert_null(strstr(text_for(&a, "launch-bound", (struct fix_facts){.optimizer = "Adagrad"}), "CUDAGraph()"));       /* it cannot be captured */
+    assert_non_null(strstr(text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "Adafactor"}), "torch.optim.Adafactor(model.parameters(), lr=lr, foreach=True)"));
+    arena_release(&a);
+}
+
 static void a_step_is_captured_after_a_warm_up_beside_it(void **state)
 {
     (void)state;
@@ -119,6 +146,90 @@ static void the_profilers_own_frames_are_nobodys_place(void **state)
     assert_null(strstr(f->where, "profiler.py"));
     assert_null(strstr(f->evidence, "profiler.py"));
     judged_release(&j);
+}
+
+static void nothing(struct model *m) { (void)m; }
+
+static void read_output(struct model *m)
+{
+    model_begin(m, "item", "[[]]");
+    traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", 4, 2);
+    traced_wait(&m->t, "cudaStreamSynchronize");
+    model_end(m);
+}
+
+/* Steps of a model that is served: no loss, no gradients, no optimizer. */
+static struct trace *serve(const char *types)
+{
+    struct model m = model_new(HOST_BOUND);
+    m.no_grad = true;
+    m.layers = 8;
+    m.kernel_us = 4;
+    m.types = types;
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m.t, i);
+        model_forward(&m);
+        read_output(&m);
+        traced_idle(&m.t, 500);
+        traced_step_end(&m.t);
+    }
+    return m.t.trace;
+}
+
+static const char *const of_training[] = {"backward", "optimizer", "accumulate", "train", "loss", "zero_grad", "dropout"};
+
+static void a_program_that_only_goes_forward_gets_no_code_of_training(void **state)
+{
+    (void)state;
+    struct judged j = trace_judge(serve(F32), 0);
+    assert_found(&j, "small-batch");
+    assert_found(&j, "launch-bound");
+    assert_found(&j, "host-sync");
+    for (int i = 0; i < j.d.n_findings; i++)
+        for (size_t k = 0; k < sizeof of_training / sizeof *of_training; k++)
+            if (strstr(j.d.findings[i].fix, of_training[k]))
+                fail_msg("%s says '%s': %s", j.d.findings[i].rule, of_training[k], j.d.findings[i].fix);
+    judged_release(&j);
+    struct model m = model_new(HOST_BOUND);         /* the backward of a graph is in no op, but the optimizer is there */
+    m.kernel_us = 4;
+    m.no_grad = true;
+    m.backward = nothing;
+    struct judged k = model_judge(&m, 0);
+    assert_non_null(strstr(assert_found(&k, "small-batch")->fix, "accumulate"));
+    judged_release(&k);
+}
+
+static void all_that_may_be_found_in_a_forward_pass_has_code_for_it(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"host-sync", "no-mixed-precision", "no-flash-attention", "pageable-copies", "tiny-host-tensors", "data-stall", "small-batch",
+                                        "launch-bound", "host-bound", "exposed-comm", "memory-limit", "small-collectives", "low-occupancy"};
+    static const char *const collectives[] = {NULL, "all_reduce", "all_gather", "all_to_all"};
+    struct arena a = {0};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        for (int k = 0; k < 8; k++) {
+            const char *fix = text_for(&a, rules[i], (struct fix_facts){.forward_only = true, .times = 4, .collective = collectives[k % 4], .no_bf16 = k / 4 % 2});
+            for (size_t w = 0; w < sizeof of_training / sizeof *of_training; w++)
+                if (strstr(fix, of_training[w]))
+                    fail_msg("%s says '%s': %s", rules[i], of_training[w], fix);
+        }
+    arena_release(&a);
+}
+
+static void do_not_clip(struct model *m) { traced_idle(&m->t, 1); }
+
+/* Clipping is for programs that clip: it changes what is learned. */
+static void the_code_clips_where_the_program_does(void **state)
+{
+    (void)state;
+    for (int clips = 0; clips < 2; clips++) {
+        struct model m = model_new(HOST_BOUND);
+        m.optimizer = loop_in_a_frame;
+        m.after_backward = clips ? NULL : do_not_clip;
+        struct judged j = model_judge(&m, 0);
+        assert_int_equal(strstr(assert_found(&j, "unfused-optimizer")->fix, "clip_grad_norm_") != NULL, clips);
+        judged_release(&j);
+    }
 }
 
 /* ---- what a trial measured ---- */
@@ -226,13 +337,14 @@ static void put_fix(FILE *to, const char *rule, const char *fix)
 
 static void put_all(FILE *to, struct arena *a)
 {
-    static const char *const optimizers[] = {NULL, "SGD", "RMSprop", "Lion"}, *const devices[] = {NULL, "xpu", "mtia", "cpu"};
+    static const char *const optimizers[] = {NULL, "SGD", "RMSprop", "Lion", "Adagrad", "LBFGS"}, *const devices[] = {NULL, "xpu", "mtia", "cpu"};
+    static const char *const collectives[] = {NULL, "all_reduce", "all_gather", "all_to_all", "send_recv"};
     for (const struct rule_text *t = rule_texts; t->id; t++) {
         put_fix(to, t->id, t->fix_pytorch);
         for (int i = 0; i < 64; i++) {      /* every choice with some of the others */
-            const struct fix_facts f = {.optimizer = optimizers[i % 4], .device = devices[i / 4 % 4], .place = i % 3 ? "train.py(3): step" : NULL,
+            const struct fix_facts f = {.optimizer = optimizers[i % 6], .device = devices[i / 4 % 4], .place = i % 3 ? "train.py(3): step" : NULL,
                                         .maker = (enum maker)(i / 2 % 4), .no_bf16 = i % 5 == 0, .tf32 = i % 7 < 3, .compiled = i % 3 == 1,
-                                        .some_graphs = i % 11 == 0, .planes = i % 2, .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
+                                        .some_graphs = i % 11 == 0, .planes = i % 2, .frozen = i % 3 == 0, .clips = i % 5 < 2, .synchronizes = i % 9 < 4, .forward_only = i % 7 > 3, .collective = collectives[i % 5], .mask = (enum scores_mask)(i / 3 % 4), .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
                                         .times = 1 << i % 5};
             put_fix(to, t->id, fix_text(a, t->id, &f));
         }
@@ -264,6 +376,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fix_names_the_users_optimizer),
+        cmocka_unit_test(a_fix_never_takes_another_algorithm),
+        cmocka_unit_test(a_form_is_for_the_device),
+        cmocka_unit_test(a_program_that_only_goes_forward_gets_no_code_of_training),
+        cmocka_unit_test(all_that_may_be_found_in_a_forward_pass_has_code_for_it),
+        cmocka_unit_test(the_code_clips_where_the_program_does),
         cmocka_unit_test(a_step_is_captured_after_a_warm_up_beside_it),
         cmocka_unit_test(a_fix_names_the_device_and_the_place),
         cmocka_unit_test(the_code_is_for_the_batch_that_is_promised),

@@ -104,6 +104,33 @@ static void who_forgot_more_at_equal_learning_is_worse(void **state)
     assert_int_equal(judged(0.50, 0.9, 0.30, 0.9, 0.30, 0.9, 0.004, 3).by_all.outcome, FORGET_WORSE);       /* learned less */
 }
 
+/* A rival that differs in more than the choice of nodes tells nothing about the choice. */
+static void who_is_another_besides_is_no_rival(void **state)
+{
+    (void)state;
+    struct forget *f = forget_new(3);
+    struct forget_verdict v;
+    char headline[FORGET_WORDS];
+    set_runs(add_config(f, "g", CHOICE_GRADIENT, 5), 0.3, 0.5, 0.004);
+    set_runs(add_config(f, "faster", CHOICE_RANDOM, 5), 0.3, 0.9, -0.004);
+    set_runs(add_config(f, "a", CHOICE_ALL, 13), 0.3, 1.0, 0.002);
+    f->configs[0].unlike[1] = "train.lr is 0.01 and 0.1";
+    assert_int_equal(forget_judge(f, &v, 1), 1);
+    assert_int_equal(v.random, -1);
+    assert_int_equal(v.beats_random, ANSWER_UNSAID);
+    assert_int_equal(v.beats_all, ANSWER_YES);
+    assert_has(v.random_words, "there is no config that chooses as many nodes at random and is the same otherwise (g and faster: train.lr is 0.01 and 0.1)");
+    set_runs(add_config(f, "r", CHOICE_RANDOM, 5), 0.3, 0.9, -0.004);       /* one that does not is taken */
+    assert_int_equal(forget_judge(f, &v, 1), 1);
+    assert_int_equal(v.random, 3);
+    assert_int_equal(v.beats_random, ANSWER_YES);
+
+    set_runs(add_config(f, "g2", CHOICE_GRADIENT, 5), 0.3, 0.95, 0.004);    /* forgets more than at random */
+    forget_headline(f, headline);
+    assert_string_equal(headline, "At equal learning, of 2 configs that choose nodes by gradient 1 beats choosing as many at random, and 2 choosing all");
+    forget_free(f);
+}
+
 /* It learned more than random and forgot more, less than all and forgot less: a line between the two answers. */
 static void between_the_two_a_line_answers(void **state)
 {
@@ -199,7 +226,7 @@ int main(void)
         cmocka_unit_test(it_beats_who_learned_less_and_forgot_no_less),
         cmocka_unit_test(within_the_spread_is_no),
         cmocka_unit_test(who_forgot_more_at_equal_learning_is_worse),
-        cmocka_unit_test(between_the_two_a_line_answers),
+        cmocka_unit_test(between_the_two_a_line_answers), cmocka_unit_test(who_is_another_besides_is_no_rival),
         cmocka_unit_test(outside_of_both_it_cannot_be_said),
         cmocka_unit_test(one_seed_says_nothing),
         cmocka_unit_test(differences_are_within_seeds),

@@ -118,12 +118,12 @@ static void damaged_folders_are_left_out_by_name(void **state)
     assert_has(f->warnings[1], "forget-baseline13 seed 2 is left out: ");
     assert_has(f->warnings[1], "No such file");
     assert_has(f->warnings[2], "forget-tree13-seed1' is left out: 1 of its 2 stages are done");
-    assert_has(f->warnings[3], "its domains are not those of");
-    assert_has(f->warnings[4], "something that is no number");
-    assert_has(f->warnings[5], "forget-tree5-seed1/nodes.jsonl' is cut off or damaged in line");
-    assert_has(f->warnings[6], "forget-tree5-seed2/nodes.jsonl' is cut off or damaged in line 13");
-    assert_has(f->warnings[7], "nothing is known of the nodes");
-    assert_has(f->warnings[8], "is of 12 nodes, and forget-random5 has 13");
+    assert_has(f->warnings[3], "something that is no number");
+    assert_has(f->warnings[4], "forget-tree5-seed1/nodes.jsonl' is cut off or damaged in line");
+    assert_has(f->warnings[5], "forget-tree5-seed2/nodes.jsonl' is cut off or damaged in line 13");
+    assert_has(f->warnings[6], "nothing is known of the nodes");
+    assert_has(f->warnings[7], "is of 12 nodes, and forget-random5 has 13");
+    assert_has(f->warnings[8], "forget-tree13-seed2' is left out: its domains are not those of");
     assert_true(f->configs[3].runs[0].done && f->configs[3].runs[0].n_logs >= 1 && f->configs[3].runs[1].n_logs == 12);
     assert_false(f->configs[2].runs[0].done || f->configs[2].runs[1].done || f->configs[2].runs[2].done);
 
@@ -133,6 +133,20 @@ static void damaged_folders_are_left_out_by_name(void **state)
     assert_true(json_is_null(at(j, "configs.2.matrix")));
     assert_string_equal(words(j, "verdicts.0.beats_all"), "cannot be said");
     json_decref(j);
+    forget_free(f);
+}
+
+/* The first run of all is the one with other domains. */
+static void most_runs_say_which_domains_are_compared(void **state)
+{
+    (void)state;
+    struct forget *f = sample_folders(sample_root);
+    struct error err;
+    put_file(f->configs[0].runs[0].folder, "forgetting.json", "{\"domains\": [\"prose\"], \"entropy\": [1], \"loss\": [[4], [1]]}");
+    assert_ok(forget_collect(f, &err), err);
+    assert_int_equal(f->n_warnings, 1);
+    assert_has(f->warnings[0], "forget-baseline4-seed1' is left out: its domains are not those of");
+    assert_true(!f->configs[0].runs[0].done && f->configs[0].runs[1].done && f->configs[4].runs[2].done);
     forget_free(f);
 }
 
@@ -240,6 +254,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(lines_may_lack_a_domain_and_norms, make_sample_root, remove_sample_root),
         cmocka_unit_test_setup_teardown(the_document_has_means_and_nodes, make_sample_root, remove_sample_root),
         cmocka_unit_test_setup_teardown(damaged_folders_are_left_out_by_name, make_sample_root, remove_sample_root),
+        cmocka_unit_test_setup_teardown(most_runs_say_which_domains_are_compared, make_sample_root, remove_sample_root),
         cmocka_unit_test_setup_teardown(markdown_and_terminal_say_the_same, make_sample_root, remove_sample_root),
         cmocka_unit_test(nothing_done_makes_a_page_too),
         cmocka_unit_test(a_document_with_nothing_in_it_is_no_crash),

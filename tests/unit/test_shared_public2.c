@@ -226,19 +226,25 @@ static void the_first_of_eight_ranks_says_so(void **state)
     read_release(&r);
 }
 
+/* The file of one of its 8 ranks, without its ending. */
+static const char *dlrm_rank(int rank)
+{
+    static const char *const times[] = {"0_step_12.1694128201545", "1_step_12.1694128201556", "2_step_12.1694128201554", "3_step_12.1694128201557",
+                                        "4_step_12.1694128201547", "5_step_12.1694128201549", "6_step_12.1694128201553", "7_step_12.1694128201553"};
+    static char name[128];
+    snprintf(name, sizeof name, "param_dlrm_8ranks/worker%s.pt.trace", times[rank]);
+    return name;
+}
+
 /* Marks of ranks lie apart, and yet all of them reach the first all-to-all at the same time of their step. */
 static void ranks_arrive_together_whatever_their_marks_say(void **state)
 {
     (void)state;
     if (absent())
         skip();
-    static const char *const times[] = {"0_step_12.1694128201545", "1_step_12.1694128201556", "2_step_12.1694128201554", "3_step_12.1694128201557",
-                                        "4_step_12.1694128201547", "5_step_12.1694128201549", "6_step_12.1694128201553", "7_step_12.1694128201553"};
     double mark[8], least = INFINITY, most = 0;
     for (int k = 0; k < 8; k++) {
-        char name[128];
-        snprintf(name, sizeof name, "param_dlrm_8ranks/worker%s.pt.trace", times[k]);
-        struct read r = read_one(name);
+        struct read r = read_one(dlrm_rank(k));
         int64_t first = INT64_MAX;
         for (int32_t i = 0; i < r.view.n_host; i++)
             if (strstr(view_name(&r.view, i), "all_to_all") && view_event(&r.view, i)->start_ns < first)
@@ -254,6 +260,27 @@ static void ranks_arrive_together_whatever_their_marks_say(void **state)
     assert_true(least > 2.95 && most < 3.95);
 }
 
+/* More samples are more bytes to exchange: a larger batch is not the first thing to do, although some ranks do not wait. */
+static void ranks_that_wait_for_each_other_are_not_told_to_take_a_larger_batch_first(void **state)
+{
+    (void)state;
+    if (absent())
+        skip();
+    struct trace *traces[8] = {0};
+    struct error err;
+    struct diagnosis d;
+    for (int k = 0; k < 8; k++) {
+        char file[256];
+        snprintf(file, sizeof file, "%s.json.gz", dlrm_rank(k));
+        assert_ok(import_read(&traces[k], path_of(file), NULL, NULL, &err), err);
+    }
+    assert_ok(diagnose(&d, traces, 8, NULL, &err), err);
+    assert_int_not_equal(strncmp(d.first_action, "small-batch", 11), 0);
+    diagnosis_release(&d);
+    for (int k = 0; k < 8; k++)
+        trace_free(traces[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +293,7 @@ int main(void)
         cmocka_unit_test(pinning_halves_one_direction_of_two),
         cmocka_unit_test(the_first_of_eight_ranks_says_so),
         cmocka_unit_test(ranks_arrive_together_whatever_their_marks_say),
+        cmocka_unit_test(ranks_that_wait_for_each_other_are_not_told_to_take_a_larger_batch_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,8 @@ static void test_the_tree(void **state)
         assert_near(sim_sum_us(&flat, w, 1e6), 2 * 7 * log + 2 * 1e6 * (w - 1) / w / 1e4, 1e-6, "2 a log2 W + 2 n (W - 1) / (W b)");
     assert_near(sim_sum_us(&flat, 8, 400), 3 * (7 + 400 / 1e4), 1e-9, "few numbers are not cut up");
     assert_near(sim_sum_us(&flat, 3, 1e6), 4 * (7 + 1e6 / 1e4), 1e-9, "three go through rank 0");
+    /* of each machine of four one rank crosses: two levels within, two between, and back */
+    assert_near(sim_sum_us(&net, 12, 1e6), 4 * (3 + 1e6 / 1e5) + 4 * (7 + 1e6 / 1e4), 1e-9, "three machines of four go through rank 0");
     /* halves and quarters within machines; an eighth of each of four ranks at once between them */
     assert_near(sim_sum_us(&net, 8, 1e6), 2 * (3 + 5) + 2 * (3 + 2.5) + 2 * (7 + 4 * 1.25e5 / 1e4), 1e-9, "two machines of four");
 }

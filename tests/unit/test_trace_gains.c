@@ -103,6 +103,29 @@ static void without_a_causal_mask_all_products_stay(void **state)
     assert_near(attention_wins("add", SCORES), plain_us + wide + 0.3 * products, 0.03 * wide, "a mask that is added");
 }
 
+/* Scores without a mask are not told to become causal, which would be another model. */
+static void the_code_of_attention_has_the_mask_that_is_there(void **state)
+{
+    (void)state;
+    static const struct { const char *op, *dims, *has; bool causal; } cases[] = {
+        {NULL, NULL, "scaled_dot_product_attention(q, k, v, dropout_p=p)", false},
+        {"mul", "[[32, 8, 256, 256], []]", "scaled_dot_product_attention(q, k, v, dropout_p=p)", false},
+        {"add", "[[32, 8, 256, 256], [32, 1, 1, 256]]", "attn_mask=bias", false},
+        {"masked_fill", SCORES, "any other: attn_mask=mask", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        between_op = cases[i].op;
+        between_dims = cases[i].dims;
+        struct model m = model_new(DEVICE_BOUND);
+        m.attention = attend;
+        struct judged j = model_judge(&m, 0);
+        const char *fix = assert_found(&j, "no-flash-attention")->fix;
+        assert_non_null(strstr(fix, cases[i].has));
+        assert_int_equal(strstr(fix, "is_causal") != NULL, cases[i].causal);
+        judged_release(&j);
+    }
+}
+
 /* ---- host-bound ---- */
 
 /* A step that is one graph of 2 ms, with Python around it. */
@@ -321,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_loader_that_pins_its_batches_wins_their_copies_too),
         cmocka_unit_test(a_long_stall_leaves_no_more_than_a_short_one),
         cmocka_unit_test(without_a_causal_mask_all_products_stay),
+        cmocka_unit_test(the_code_of_attention_has_the_mask_that_is_there),
         cmocka_unit_test(of_a_stretch_of_python_around_a_graph_nothing_stays),
         cmocka_unit_test(kernels_of_a_graph_are_recorded_in_its_launch),
         cmocka_unit_test(frames_of_a_library_are_no_stretch_of_the_users),

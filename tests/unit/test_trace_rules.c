@@ -70,6 +70,32 @@ static void reads_in_a_loop_cost_what_they_and_their_reductions_take(void **stat
     judged_release(&j);
 }
 
+static void synchronize_often(struct model *m)
+{
+    for (int i = 0; i < 5; i++) {
+        model_op(m, "mul", MODEL_X, "vectorized_elementwise_kernel<mul>", 3, NULL);
+        traced_wait(&m->t, "cudaDeviceSynchronize");
+    }
+}
+
+/* torch.cuda.synchronize() reads nothing; a single read beside it does not make it one. */
+static void a_wait_that_reads_nothing_is_not_told_to_read_later(void **state)
+{
+    (void)state;
+    for (int reads = 0; reads < 2; reads++) {
+        struct model m = model_new(HOST_BOUND);
+        m.end = synchronize_often;
+        m.after_forward = reads ? read_loss_and_log : NULL;
+        struct judged j = model_judge(&m, 0);
+        const struct finding *f = assert_found(&j, "host-sync");
+        assert_null(strstr(f->cause, "numbers"));
+        assert_null(strstr(f->fix, ".item()"));
+        assert_non_null(strstr(f->fix, "torch.cuda.synchronize()"));
+        assert_non_null(strstr(f->where, "cudaDeviceSynchronize"));
+        judged_release(&j);
+    }
+}
+
 static void read_in_the_loader(struct model *m)
 {
     traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
@@ -244,6 +270,11 @@ static void upload_batch_hip(struct model *m)
     m->t.copy_call = "hipMemcpyWithStream";
     upload(m, "Memcpy HtoD (Host -> Device)", 1 << 22, 1000, true);
 }
+static void upload_pinned_hip(struct model *m)
+{
+    m->t.copy_call = "hipMemcpyAsync";
+    upload(m, "Memcpy HtoD (Host -> Device)", 1 << 22, 1000, false);
+}
 static void upload_pinned(struct model *m) { upload(m, "Memcpy HtoD (Pinned -> Device)", 1 << 22, 1000, false); }
 
 static void upload_rows(struct model *m)
@@ -337,12 +368,15 @@ static void a_loop_of_uploads_ends_with_its_step(void **state)
 static void pinned_copies_are_well(void **state)
 {
     (void)state;
-    struct model m = model_new(HOST_BOUND);
-    m.data = upload_pinned;
-    struct judged j = model_judge(&m, 0);
-    assert_not_found(&j, "pageable-copies");
-    assert_not_found(&j, "tiny-host-tensors");
-    judged_release(&j);
+    model_part *const parts[] = {upload_pinned, upload_pinned_hip};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct model m = model_new(HOST_BOUND);
+        m.data = parts[i];
+        struct judged j = model_judge(&m, 0);
+        assert_not_found(&j, "pageable-copies");
+        assert_not_found(&j, "tiny-host-tensors");
+        judged_release(&j);
+    }
 }
 
 static void numbers_made_on_the_host_in_a_loop_cost_the_loop(void **state)
@@ -469,6 +503,41 @@ static void few_ops_without_gradients_are_no_evaluation(void **state)
     judged_release(&k);
 }
 
+/* Layers of other sizes than those that learn. */
+static void encode(struct model *m)
+{
+    m->no_grad = true;
+    for (int i = 0; i < 12; i++) {
+        model_linear(m, 768, 768, "nvjet_gemm", m->kernel_us);
+        model_norm(m);
+    }
+    m->no_grad = false;
+}
+
+static void ask_reference(struct model *m)             /* the layers that learn, before backward */
+{
+    m->no_grad = true;
+    model_forward(m);
+    m->no_grad = false;
+}
+
+static void a_frozen_network_is_no_evaluation(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct model m = model_new(HOST_BOUND);
+        *(i ? &m.after_forward : &m.data) = i ? ask_reference : encode;
+        struct judged j = model_judge(&m, 0);
+        const struct finding *f = assert_found(&j, "eval-share");
+        assert_int_equal(f->severity, SEVERITY_LOW);
+        assert_true(f->speedup <= 1 && f->speedup_high <= 1);
+        assert_null(strstr(f->fix, "eval_every"));
+        assert_non_null(strstr(f->fix, "inference_mode"));
+        assert_non_null(strstr(f->cause, "does not learn"));
+        judged_release(&j);
+    }
+}
+
 static void nothing(struct model *m) { (void)m; }
 
 static void inference_alone_is_no_evaluation_between_steps(void **state)
@@ -569,6 +638,7 @@ int main(void)
         cmocka_unit_test(a_step_with_nothing_wrong_has_no_finding_but_its_bound),
         cmocka_unit_test(a_read_in_a_step_that_the_device_could_fill_costs_the_hosts_work_behind_it),
         cmocka_unit_test(reads_in_a_loop_cost_what_they_and_their_reductions_take),
+        cmocka_unit_test(a_wait_that_reads_nothing_is_not_told_to_read_later),
         cmocka_unit_test(reads_outside_of_steps_and_in_the_loader_are_not_the_steps),
         cmocka_unit_test(a_large_copy_to_the_host_costs_its_wait),
         cmocka_unit_test(a_loop_over_parameters_is_one_fault),
@@ -586,6 +656,7 @@ int main(void)
         cmocka_unit_test(a_batch_that_is_ready_is_no_stall),
         cmocka_unit_test(evaluation_between_steps_costs_its_time),
         cmocka_unit_test(few_ops_without_gradients_are_no_evaluation),
+        cmocka_unit_test(a_frozen_network_is_no_evaluation),
         cmocka_unit_test(inference_alone_is_no_evaluation_between_steps),
         cmocka_unit_test(memory_of_the_driver_in_every_step_costs_its_calls),
         cmocka_unit_test(memory_that_is_taken_once_is_kept),

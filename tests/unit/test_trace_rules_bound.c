@@ -121,6 +121,79 @@ static void short_products_gain_by_a_larger_batch(void **state)
     judged_release(&k);
 }
 
+static void load_for_long(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+    traced_idle(&m->t, 20000);
+    traced_end(&m->t);
+}
+
+static void load_for_a_third(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+    traced_idle(&m->t, 4000);
+    traced_end(&m->t);
+}
+
+static void think_for_long(struct model *m) { traced_idle(&m->t, 20000); }
+
+/* Neither more samples of a slow loader nor more Python on each are free. */
+static void waiting_for_samples_grows_with_the_batch(void **state)
+{
+    (void)state;
+    static const struct { model_part *data; const char *first; } cases[] = {
+        {load_for_long, "data-stall"}, {load_for_a_third, "data-stall"}, {think_for_long, "host-bound"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m = model_new(HOST_BOUND);
+        m.kernel_us = 4;
+        m.data = cases[i].data;
+        struct judged j = model_judge(&m, model_step_us(&m));
+        const struct finding *small = judged_find(&j, "small-batch");
+        const double most = 16 * model_step_us(&m) / (model_step_us(&m) + 15 * 0.85 * m.planted_us);
+        assert_true(!small || small->speedup <= most);
+        assert_string_equal(j.d.findings[0].rule, cases[i].first);
+        assert_int_equal(strncmp(j.d.first_action, cases[i].first, strlen(cases[i].first)), 0);
+        judged_release(&j);
+    }
+}
+
+static void reduce_for_long(struct model *m)
+{
+    const double start = fmax(m->t.now_us + 6, m->t.free_us) + 1;
+    traced_begin(&m->t, EVENT_HOST_OP, "c10d::alltoall_base_");
+    traced_on_stream(&m->t, 20);
+    traced_work_at(&m->t, "cudaLaunchKernelExC", m->t.now_us, 5, EVENT_KERNEL, "ncclDevKernel_SendRecv", start, 20000);
+    traced_on_stream(&m->t, 7);
+    traced_idle(&m->t, 10);
+    traced_end(&m->t);
+    m->t.free_us = start + 20001;
+    traced_wait(&m->t, "cudaStreamSynchronize");
+}
+
+/* Products of so few blocks that they would not take longer with more. */
+static void run_in_few_blocks(struct traced *m)
+{
+    for (int64_t i = 0; i < m->trace->n; i++)
+        if (m->trace->events[i].kind == EVENT_KERNEL)
+            traced_args(m, i)->grid[0] = 4;
+}
+
+static void waiting_for_other_ranks_grows_with_the_batch(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.kernel_us = 4;
+    m.end = reduce_for_long;
+    model_train(&m);
+    run_in_few_blocks(&m.t);
+    struct judged j = model_judge(&m, 0);
+    const struct finding *small = judged_find(&j, "small-batch");
+    assert_string_equal(j.d.bound_by, "communication");
+    assert_true(!small || small->speedup < 1.5);
+    assert_int_equal(strncmp(j.d.first_action, "exposed-comm", 12), 0);
+    judged_release(&j);
+}
+
 /* ---- exposed-comm ---- */
 
 /* A collective on a stream of its own; the optimizer's kernels start when it is done. */
@@ -157,6 +230,44 @@ static void collectives_that_nothing_hides_cost_their_time(void **state)
     const double step = j.d.corrected.step_us;
     assert_gain(&j, "exposed-comm", step / (step - 3000), 0.15);
     judged_release(&j);
+}
+
+static const char *collective_kernel;
+
+static void exchange_behind_backward(struct model *m)
+{
+    const double start = fmax(m->t.now_us + 6, m->t.free_us) + 1;
+    traced_on_stream(&m->t, 20);
+    traced_work_at(&m->t, "cudaLaunchKernelExC", m->t.now_us, 5, EVENT_KERNEL, collective_kernel, start, 3000);
+    traced_work_at(&m->t, "cudaLaunchKernelExC", m->t.now_us + 6, 5, EVENT_KERNEL, "ncclDevKernel_Broadcast_RING_LL", start + 3000, 20);
+    traced_on_stream(&m->t, 7);
+    traced_idle(&m->t, 12);
+    m->t.free_us = start + 3021;
+    model_norm_of_gradients(m);
+}
+
+/* What hides a sum of gradients does nothing for weights that are gathered. */
+static void the_code_is_for_the_collective_that_costs_most(void **state)
+{
+    (void)state;
+    static const struct { const char *kernel, *has, *has_not; } cases[] = {
+        {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "gradient_as_bucket_view=True", "prefetch"},
+        {"ncclDevKernel_AllGather_RING_LL", "set_modules_to_forward_prefetch", "DDP("},
+        {"ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "backward_prefetch", "DDP("},
+        {"ncclDevKernel_AllToAll", "all_to_all_single", "DDP("},
+        {"ncclDevKernel_SendRecv", "async_op=True", "DDP("},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model m = model_new(DEVICE_BOUND);
+        collective_kernel = cases[i].kernel;
+        m.after_backward = exchange_behind_backward;
+        struct judged j = model_judge(&m, 0);
+        const char *fix = assert_found(&j, "exposed-comm")->fix;
+        assert_non_null(strstr(fix, cases[i].has));
+        assert_null(strstr(fix, cases[i].has_not));
+        assert_null(strstr(fix, "25"));             /* what DDP does anyway is no change */
+        judged_release(&j);
+    }
 }
 
 static void collectives_beside_computation_are_hidden(void **state)
@@ -327,7 +438,10 @@ int main(void)
         cmocka_unit_test(host_work_in_series_with_the_device_is_named),
         cmocka_unit_test(few_long_launches_are_not_launch_bound),
         cmocka_unit_test(short_products_gain_by_a_larger_batch),
+        cmocka_unit_test(waiting_for_samples_grows_with_the_batch),
+        cmocka_unit_test(waiting_for_other_ranks_grows_with_the_batch),
         cmocka_unit_test(collectives_that_nothing_hides_cost_their_time),
+        cmocka_unit_test(the_code_is_for_the_collective_that_costs_most),
         cmocka_unit_test(collectives_beside_computation_are_hidden),
         cmocka_unit_test(memory_that_is_nearly_full_is_said),
         cmocka_unit_test(kernels_of_few_warps_could_be_faster),

@@ -78,6 +78,37 @@ static void a_sweep_for_each_arithmetic_operation_costs_the_devices_time(void **
     judged_release(&j);
 }
 
+/* Sweeps are the best that these have on a device; a loop of those that have no other form stays one. */
+static void an_optimizer_in_its_best_form_is_well(void **state)
+{
+    (void)state;
+    static const char *const sweep[] = {"Optimizer.step#RMSprop.step", "Optimizer.step#NAdam.step", "Optimizer.step#Adagrad.step",
+                                        "Optimizer.step#Adafactor.step", "Optimizer.step#Lion.step"};
+    static const char *const loop[] = {"Optimizer.step#LBFGS.step", "Optimizer.step#SparseAdam.step", "Optimizer.step#Muon.step"};
+    for (size_t i = 0; i < sizeof sweep / sizeof *sweep; i++) {
+        struct model m = model_new(DEVICE_BOUND);
+        m.optimizer = foreach_adam;
+        m.optimizer_range = sweep[i];
+        assert_false(fires(&m, "unfused-optimizer"));
+    }
+    for (size_t i = 0; i < sizeof loop / sizeof *loop; i++) {
+        struct model m = model_new(HOST_BOUND);
+        m.optimizer = loop_adam;
+        m.optimizer_range = loop[i];
+        assert_false(fires(&m, "unfused-optimizer"));
+    }
+}
+
+static void sweeps_are_not_counted_in_tensors(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.optimizer = foreach_adam;
+    struct judged j = model_judge(&m, 0);
+    assert_null(strstr(assert_found(&j, "unfused-optimizer")->evidence, "about"));
+    judged_release(&j);
+}
+
 static void updates_outside_of_an_optimizer(struct model *m)
 {
     for (int i = 0; i < 8; i++)
@@ -407,6 +438,7 @@ static void heads_in_a_loop_cost_their_calls(void **state)
     struct judged j = model_judge(&m, step);
     const struct finding *f = assert_gain(&j, "per-head-attention", step / without, 0.25);
     assert_non_null(strstr(f->evidence, "8 heads"));
+    assert_null(strstr(f->fix, "is_causal"));       /* nothing masks them */
     assert_not_found(&j, "no-flash-attention");
     judged_release(&j);
     trace_free(clean.t.trace);
@@ -540,6 +572,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loop_over_tensors_costs_nearly_all_its_host_time),
         cmocka_unit_test(a_sweep_for_each_arithmetic_operation_costs_the_devices_time),
+        cmocka_unit_test(an_optimizer_in_its_best_form_is_well),
+        cmocka_unit_test(sweeps_are_not_counted_in_tensors),
         cmocka_unit_test(a_fused_optimizer_and_averages_of_weights_are_well),
         cmocka_unit_test(ranges_of_old_traces_are_seen),
         cmocka_unit_test(filling_gradients_costs_fills_and_additions),

@@ -37,6 +37,7 @@ struct model {
     int64_t vocab;
     const char *space, *types;          /* of the ops: "aten"; of their inputs */
     bool no_grad, adds_gradients;       /* AccumulateGrad adds to what is there */
+    const char *optimizer_range;        /* of its step; NULL: AdamW's */
     /* what is different from a step with nothing wrong; NULL: as usual, or nothing */
     model_part *data, *zero_grad, *attention, *mlp, *after_forward, *backward, *after_backward, *optimizer, *end;
     double planted_us;                  /* time of the host in those, per step; set by model_train */
@@ -248,7 +249,7 @@ static inline void model_optimize(struct model *m)
     const bool no_grad = m->no_grad;
     m->no_grad = true;
     model_run(m, m->after_backward, model_norm_of_gradients);
-    traced_begin(&m->t, EVENT_ANNOTATION, "Optimizer.step#AdamW.step");
+    traced_begin(&m->t, EVENT_ANNOTATION, m->optimizer_range ? m->optimizer_range : "Optimizer.step#AdamW.step");
     model_run(m, m->optimizer, model_fused);
     traced_end(&m->t);
     traced_begin(&m->t, EVENT_ANNOTATION, "Optimizer.zero_grad#AdamW.zero_grad");

@@ -1,5 +1,5 @@
 /* Fixes as code for the program at hand. Texts of rules are written for AdamW on 'cuda'; here the user's own names take their place. */
-#include "analyze/traced/fix.h"
+#include "analyze/traced/fix_int.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -45,22 +45,6 @@ struct fix_facts fix_facts_of(const struct study *s)
     return f;
 }
 
-/* ---- what PyTorch's optimizers can ---- */
-
-static const struct { const char *name; bool fused, capturable; } optimizers[] = {
-    {"AdamW", true, true},     {"Adam", true, true},      {"SGD", true, false},     {"Adagrad", true, false},  {"RMSprop", false, true},
-    {"NAdam", false, true},    {"RAdam", false, true},    {"Adamax", false, true},  {"Adadelta", false, true}, {"ASGD", false, true},
-    {"Rprop", false, true},
-};
-
-static int optimizer_index(const char *name)
-{
-    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
-        if (!strcmp(optimizers[i].name, name))
-            return (int)i;
-    return -1;
-}
-
 /* ---- texts for what is there ---- */
 
 static const char *precision_fix(const struct fix_facts *f)
@@ -90,8 +74,8 @@ static const char *launch_fix(const struct fix_facts *f)
         return f->compiled ? "# the code is compiled: give each call more work, with a larger batch or fewer, larger ops"
                            : "model = torch.compile(model)            # fewer, larger ops";
     if (f->some_graphs)
-        return "# a part of the step runs as graphs; find what keeps the rest out:\n"
-               "# TORCH_LOGS=graph_breaks,recompiles,cudagraphs python train.py";
+        return "# a part of the step runs as graphs; what keeps the rest out is said with this in the environment:\n"
+               "# TORCH_LOGS=graph_breaks,recompiles,cudagraphs";
     if (f->compiled)
         return "model = torch.compile(model, mode='reduce-overhead')   # the compiled code, launched as one graph\n"
                "# what breaks it: TORCH_LOGS=graph_breaks,cudagraphs";
@@ -118,31 +102,60 @@ static const char *batch_fix(struct arena *a, const struct fix_facts *f)
                         "accumulate = max(1, accumulate // %d)", f->times, f->times);
 }
 
-/* An optimizer that is not of torch.optim has no switch. */
-static const char *own_optimizer_fix(struct arena *a, const struct fix_facts *f)
+/* Nothing is read, so that there is nothing to read later. */
+static const char *synchronize_fix(struct arena *a, const struct fix_facts *f)
 {
-    return arena_printf(a, "# %.60s is not of torch.optim: let its step go over lists of tensors, not over one after the other\n"
-                        "params = [p for group in optimizer.param_groups for p in group['params'] if p.grad is not None]\n"
-                        "grads = [p.grad for p in params]\n"
-                        "with torch.no_grad():\n"
-                        "    torch._foreach_mul_(params, 1 - lr * weight_decay)      # one call for all of them\n"
-                        "    torch._foreach_add_(params, grads, alpha=-lr)", f->optimizer);
+    static const char text[] = "# no torch.cuda.synchronize() in the step: a stream keeps the order of its work, and what reads a result waits by itself\n"
+                               "# to time steps without waiting for each:\n"
+                               "start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)\n"
+                               "start.record()\n"
+                               "y = step(x)\n"
+                               "end.record()\n"
+                               "# between streams, without the host: stream.wait_event(end)\n"
+                               "# where times are shown, every so many steps:\n"
+                               "end.synchronize()\n"
+                               "print(start.elapsed_time(end), 'ms')";
+    return fix_replaced(a, text, "torch.cuda.", arena_printf(a, "torch.%s.", f->device ? f->device : "cuda"));
 }
 
-static const char *special(struct arena *a, const char *rule, const struct fix_facts *f)
+/* A tensor of inference_mode cannot be kept for backward; its copy can. */
+static const char frozen_fix[] = "# where its weights and inputs do not change from epoch to epoch: compute its outputs once and let the loader bring them\n"
+                                 "torch.save(outputs, 'outputs.pt')\n"
+                                 "# where they do: in 16 bits, and without what gradients need\n"
+                                 "with torch.inference_mode(), torch.autocast('cuda', dtype=torch.bfloat16):\n"
+                                 "    z = frozen(x)\n"
+                                 "z = z.clone()                           # outside of it: the model that learns may keep this one";
+
+/* What the program has already decides before whether it learns. */
+static const char *bound_fix(struct arena *a, const char *rule, const struct fix_facts *f)
 {
-    if (!strcmp(rule, "no-mixed-precision"))
-        return precision_fix(f);
     if (!strcmp(rule, "launch-bound"))
         return launch_fix(f);
     if (!strcmp(rule, "host-bound"))
         return host_fix(a, f);
+    if (!strcmp(rule, "host-sync") && f->synchronizes)
+        return synchronize_fix(a, f);
+    return NULL;
+}
+
+static const char *special(struct arena *a, const char *rule, const struct fix_facts *f)
+{
+    const char *own = bound_fix(a, rule, f);
+    own = own || !f->forward_only ? own : fix_forward(a, rule, f);
+    if (own)
+        return own;
+    if (!strcmp(rule, "no-mixed-precision"))
+        return precision_fix(f);
     if (!strcmp(rule, "small-batch"))
         return batch_fix(a, f);
+    if (!strcmp(rule, "exposed-comm"))
+        return fix_collectives(a, f);
+    if (!strcmp(rule, "eval-share") && f->frozen)
+        return f->no_bf16 && f->maker == MAKER_NVIDIA ? fix_replaced(a, frozen_fix, "bfloat16", "float16") : frozen_fix;
     if (!strcmp(rule, "low-occupancy") && f->compiled)
         return "loader = DataLoader(dataset, batch_size=4 * B)     # more blocks per kernel";
-    if (!strcmp(rule, "unfused-optimizer") && f->optimizer && optimizer_index(f->optimizer) < 0)
-        return own_optimizer_fix(a, f);
+    if (!strcmp(rule, "unfused-optimizer"))
+        return fix_optimizer(a, f);
     if (!strcmp(rule, "layout-copies") && f->planes)
         return "model = model.to(memory_format=torch.channels_last)     # once, before training\n"
                "x = x.to(device, memory_format=torch.channels_last, non_blocking=True)";
@@ -151,26 +164,37 @@ static const char *special(struct arena *a, const char *rule, const struct fix_f
 
 /* ---- names put in ---- */
 
-/* The text with every `from` written as `to`. */
-static const char *replaced(struct arena *a, const char *text, const char *from, const char *to)
+const char *fix_replaced(struct arena *a, const char *text, const char *from, const char *to)
 {
     const char *at = strstr(text, from);
     if (!at || !strcmp(from, to))
         return text;
     const char *head = arena_printf(a, "%.*s%s", (int)(at - text), text, to);
-    return arena_printf(a, "%s%s", head, replaced(a, at + strlen(from), from, to));
+    return arena_printf(a, "%s%s", head, fix_replaced(a, at + strlen(from), from, to));
 }
 
-static const char *with_optimizer(struct arena *a, const char *text, const char *name)
+/* Texts of attention are written for a causal mask; without one is_causal would change what is computed. */
+static const char *with_mask(struct arena *a, const char *text, enum scores_mask mask)
 {
-    const int i = name ? optimizer_index(name) : -1;
-    if (i < 0)
-        return text;
-    if (!optimizers[i].capturable)
-        text = replaced(a, text, ", capturable=True", "");
-    if (!optimizers[i].fused)
-        text = replaced(a, replaced(a, text, "fused=True)   # or foreach=True", "foreach=True)   # it has no fused form"), "fused=True", "foreach=True");
-    return replaced(a, text, "torch.optim.AdamW(", arena_printf(a, "torch.optim.%s(", name));
+    static const char causal[] = "# is_causal for a causal mask alone; any other: attn_mask=mask, which rules the flash kernel out\n";
+    if (mask == MASK_NONE)
+        return fix_replaced(a, fix_replaced(a, text, causal, ""), ", is_causal=True", "");
+    if (mask == MASK_BIAS)
+        return fix_replaced(a, fix_replaced(a, text, causal, "# bias: what is added to the scores now; it rules the flash kernel out, not the memory-efficient one\n"),
+                        "is_causal=True", "attn_mask=bias");
+    return text;
+}
+
+const char *fix_without_lines(struct arena *a, const char *text, const char *word)
+{
+    const char *kept = "";
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        const int n = (int)strcspn(line, "\n");
+        const char *one = arena_printf(a, "%.*s", n, line);
+        if (!strstr(one, word))
+            kept = arena_printf(a, "%s%s%s", kept, *kept ? "\n" : "", one);
+    }
+    return kept;
 }
 
 /* A comment cannot hold a line's end. */
@@ -185,8 +209,8 @@ const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *
 {
     const char *own = special(a, rule, f);
     const char *text = own ? own : rule_text_find(rule)->fix_pytorch;
-    text = with_optimizer(a, text, f->optimizer);
+    text = with_mask(a, fix_with_optimizer(a, text, f), f->mask);
     if (f->device && strcmp(f->device, "cuda"))
-        text = replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
+        text = fix_replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
     return with_place(a, text, f->place);
 }

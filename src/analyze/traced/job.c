@@ -42,15 +42,17 @@ static double job_gain(const struct job *j, const char *rule, enum end end)
 static struct finding of_job(const struct job *j, const char *rule)
 {
     struct diagnosis *d = j->ranks[0];
-    int have = 0, best = -1;
+    int have = 0, symptoms = 0, best = -1;
     for (int r = 0; r < j->n; r++) {
         const struct finding *f = find(j->ranks[r], rule);
         have += f != NULL;
+        symptoms += f && f->symptom;
         if (f && (best < 0 || f->speedup > find(j->ranks[best], rule)->speedup))
             best = r;
     }
     struct finding f = *find(j->ranks[best], rule);
     const bool all = have == j->n;
+    f.symptom = 2 * symptoms > have;        /* where most ranks wait for others, the one that does not tells of no cause */
     f.where = all ? f.where : arena_printf(&d->arena, "%s: %s", j->comm[best].name, f.where);
     f.evidence = arena_printf(&d->arena, "%s; on %s of %d ranks, here %s", f.evidence, all ? "all" : arena_printf(&d->arena, "%d", have), j->n,
                               j->comm[best].name);

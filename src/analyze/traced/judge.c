@@ -119,6 +119,11 @@ static const char *fix_of(const struct study *s, const struct charge *c, const c
     struct fix_facts f = s->facts;
     f.tf32 = c->asks.tf32;
     f.planes = c->asks.planes;
+    f.collective = c->asks.collective;
+    f.synchronizes = c->asks.synchronizes;
+    f.clips = c->asks.clips;
+    f.frozen = c->asks.frozen;
+    f.mask = c->asks.mask;
     f.holder = c->asks.holder;
     f.times = c->asks.times;
     const char *in = c->finding.where ? strstr(c->finding.where, ", in ") : NULL;

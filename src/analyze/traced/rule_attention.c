@@ -138,6 +138,30 @@ static bool is_masked(const struct study *s, int32_t first, int32_t softmax)
     return strstr(view_name(s->v, s->top[softmax]), "masked") || strstr(view_name(s->v, s->top[first]), "baddbmm");
 }
 
+/* A tensor is added to the scores; without shapes it may be a number. */
+static bool is_biased(const struct study *s, int32_t first, int32_t softmax)
+{
+    for (int32_t k = first + 1; k < softmax; k++)
+        if (strstr(view_name(s->v, s->top[k]), "::add") && dims_elements(study_dims(s, s->top[k], 1)) > 1)
+            return true;
+    return false;
+}
+
+static enum scores_mask mask_of(const struct study *s, int32_t first, int32_t softmax)
+{
+    if (is_masked(s, first, softmax))
+        return MASK_MASK;
+    if (!s->v->trace->origin.has_shapes)
+        return MASK_UNKNOWN;                /* what an addition adds is not known */
+    return is_biased(s, first, softmax) ? MASK_BIAS : MASK_NONE;
+}
+
+/* Of several attentions the code is for the one that needs most to be told. */
+static void ask_mask(struct charge *c, enum scores_mask mask)
+{
+    c->asks.mask = mask > c->asks.mask ? mask : c->asks.mask;
+}
+
 bool trace_rule_no_flash_attention(struct study *s, struct charge *c)
 {
     int chains = 0;
@@ -150,6 +174,7 @@ bool trace_rule_no_flash_attention(struct study *s, struct charge *c)
         chains++;
         example = example < 0 ? s->top[k] : example;
         x.products = is_masked(s, first, k) ? MASKED_LEFT : PRODUCTS_LEFT;
+        ask_mask(c, mask_of(s, first, k));
         for (int32_t i = first; i <= last; i++) {
             device += study_device_ns(s, s->top[i]);
             charge_op(&x, s->top[i]);
@@ -179,6 +204,9 @@ bool trace_rule_per_head_attention(struct study *s, struct charge *c)
         struct loop l;
         if (study_is_backward(s, k) || !is_scores(s, s->top[k]) || !loop_at(s, k, &l))
             continue;
+        const int32_t product = product_near(s, k, -1);
+        if (product >= 0)
+            ask_mask(c, mask_of(s, product, k));
         extend(s, &l);
         int32_t end = l.first + l.ops;
         while (end < s->n_top && study_task(s, s->top[end]) == TASK_JOIN)

@@ -1,12 +1,16 @@
 /* small-batch, low-occupancy: kernels too small for the device. */
 #include <math.h>
 
+#include "analyze/traced/collectives.h"
 #include "analyze/traced/rules.h"
 
 static const double SHORT_NS = 10000;       /* a kernel so short takes less than its launch */
 static const double LEAST_SHARE = 0.5;      /* of the kernels that grow with the batch are short */
 static const double MOST_FACTOR = 16;       /* how much larger a batch is thought of */
 static const double IDLE = 0.3;             /* of the step, the device is idle or under-filled at least */
+static const double ONE_PLACE = 0.1;        /* of the step: one stretch of Python so long is work on the batch, as far as a trace can tell */
+static const double HANDED_NS = 200e3;      /* handing a finished batch over takes so long at most, whatever its size */
+static const double BOUND = 0.3;            /* of the step, from which on waiting for data or for other ranks bounds it */
 static const double LOW_PERCENT = 15;       /* occupancy */
 
 static int multiprocessors(const struct study *s)
@@ -30,6 +34,53 @@ static bool grows_with_batch(enum kernel_kind k)
     return k == KERNEL_GEMM || k == KERNEL_ATTENTION || k == KERNEL_CONV || k == KERNEL_NORM || k == KERNEL_SOFTMAX;
 }
 
+/* ---- what a larger batch makes longer, per step, in ns ---- */
+
+static double loader_ns(const struct study *s)
+{
+    const struct replay *r = s->replay;
+    double ns = 0;
+    for (int32_t k = 0; k < r->n_items; k++)
+        ns += r->items[k].loader ? (double)r->items[k].ns * r->cost.loader : 0;
+    return fmax(per_step(s, ns) - HANDED_NS, 0);
+}
+
+/* Long stretches outside of ops. What they do is not in the trace; preparing samples grows with them, updating parameters does not. */
+static double python_ns(const struct study *s)
+{
+    const struct replay *r = s->replay;
+    const double least = ONE_PLACE * fmax(s->recorded_ns, s->base_ns);      /* stretches are as recorded */
+    double ns = 0;
+    for (int32_t k = 0; k < r->n_items; k++) {
+        const struct replay_item *item = &r->items[k];
+        const bool updates = item->event >= 0 && study_annotation(s, item->event, "Optimizer") >= 0;
+        ns += item->owner < 0 && !updates && replay_stretch_ns(item) > least ? replay_stretch_ns(item) : 0;
+    }
+    return per_step(s, ns);
+}
+
+struct growth {
+    double data_ns, comm_ns, python_ns;     /* in which the host or the device waits for a batch, other ranks, Python */
+    double device_ns, fill;                 /* the rest of the device's work; how much of the device one of its kernels fills */
+};
+
+static struct growth growth_of(const struct study *s, double fill)
+{
+    struct growth g = {.data_ns = fmin(loader_ns(s), s->base_ns), .fill = fill};
+    g.comm_ns = s->comm ? fmin(collectives_exposed_us(s->comm) * 1e3, s->base_ns) : 0;
+    g.python_ns = fmin(python_ns(s), s->base_ns);
+    g.device_ns = fmax(s->device_ns - g.comm_ns, 0);
+    return g;
+}
+
+/* A step with k times the batch: what waits for more samples takes k times as long, all else of the host stays, and kernels fill
+ * up before they take longer. No step gets shorter by it. */
+static double step_at(const struct study *s, const struct growth *g, double k)
+{
+    const double waits = fmin(g->data_ns + g->comm_ns + g->python_ns, s->base_ns);
+    return fmax(s->base_ns + (k - 1) * waits, k * g->comm_ns + g->device_ns * fmax(1, k * g->fill));
+}
+
 bool trace_rule_small_batch(struct study *s, struct charge *c)
 {
     const struct view *v = s->v;
@@ -51,15 +102,17 @@ bool trace_rule_small_batch(struct study *s, struct charge *c)
     }
     if (!(all > 0) || small < LEAST_SHARE * n || (s->device_ns > (1 - IDLE) * s->base_ns && grows > (1 - IDLE) * all))
         return false;
-    /* with k times the batch the host's work stays, and kernels fill up before they take longer */
-    const double fill = grows / all;
+    const struct growth g = growth_of(s, grows / all);
     double best = 1, at = 1;
     for (double k = 2; k <= MOST_FACTOR; k *= 2) {
-        const double step = fmax(s->host_ns, s->device_ns * fmax(1, k * fill));
-        const double gain = k * s->base_ns / fmax(step, s->base_ns * 0.5);
+        const double gain = k * s->base_ns / step_at(s, &g, k);
         if (gain > 1.1 * best)
             best = gain, at = k;
     }
+    if (!(best > 1))
+        return false;
+    /* short kernels are not why such a step is long: what it waits for goes first */
+    c->finding.symptom = fmax(g.data_ns, g.comm_ns) > BOUND * s->base_ns;
     c->speedup = best;
     c->asks.times = (int)at;
     c->doubt = 0.5;
@@ -69,7 +122,7 @@ bool trace_rule_small_batch(struct study *s, struct charge *c)
     c->finding.cause = "kernels are so short that the device waits for launches: a larger batch would take hardly longer";
     c->finding.evidence = study_text(s, "%.0f %% of the kernels of products, attention and norms take less than %.0f µs, and one "
                                      "fills %.0f %% of the device's %d multiprocessors; the gain is per sample, at %.0f times the batch",
-                                     100 * small / n, SHORT_NS / 1e3, 100 * fill, multiprocessors(s), at);
+                                     100 * small / n, SHORT_NS / 1e3, 100 * g.fill, multiprocessors(s), at);
     return true;
 }
 

@@ -21,11 +21,48 @@ static bool overlaps(const struct study *s)
     return false;
 }
 
+/* NCCL sends all-to-all in pairs: its kernels are called so, and the op or the process group's range says what they are for. */
+static bool has_all_to_all(const struct study *s)
+{
+    const struct trace *t = s->v->trace;
+    for (int32_t i = 0; i < t->n_names; i++)
+        if (strcasestr(t->names[i], "all_to_all") || strcasestr(t->names[i], "alltoall"))
+            return true;
+    return false;
+}
+
+enum { MOST_KINDS = 32 };
+struct kind { const char *name; int64_t exposed_ns; };
+
+/* Its place among the kinds; a new one gets the next. */
+static int kind_at(struct kind *kinds, const char *name)
+{
+    int i = 0;
+    while (i < MOST_KINDS - 1 && kinds[i].name && strcmp(kinds[i].name, name))
+        i++;
+    kinds[i].name = name;
+    return i;
+}
+
+/* The kind of collectives that is exposed longest; NULL: there is none. */
+static const char *longest_kind(const struct study *s)
+{
+    struct kind kinds[MOST_KINDS] = {0};
+    int longest = 0;
+    for (int i = 0; s->comm && i < s->comm->n; i++)
+        kinds[kind_at(kinds, s->comm->at[i].name)].exposed_ns += s->comm->at[i].exposed_ns;
+    for (int i = 0; i < MOST_KINDS; i++)
+        longest = kinds[i].exposed_ns > kinds[longest].exposed_ns ? i : longest;
+    const char *name = kinds[longest].name;
+    return name && !strcmp(name, "send_recv") && has_all_to_all(s) ? "all_to_all" : name;
+}
+
 static bool exposed_on_host(struct study *s, struct charge *c)
 {
     if (s->comm_ns < LEAST * s->base_ns)
         return false;
     const bool by_hand = !overlaps(s);
+    c->asks.collective = longest_kind(s);
     c->edit.comm_factor = by_hand ? CPU_LEFT_BY_HAND : CPU_LEFT;
     c->involved_ns = s->comm_ns;
     c->doubt = 0.5;
@@ -54,6 +91,7 @@ bool trace_rule_exposed_comm(struct study *s, struct charge *c)
                 longest = v->device + d;
         }
     c->doubt = 0.5;
+    c->asks.collective = longest_kind(s);
     c->finding.where = longest >= 0 ? study_kernel(s, view_name(v, longest)) : "collectives";
     c->finding.cause = "the device waits in collectives while no computation runs beside them";
     c->finding.evidence = study_text(s, "%s of collectives in the trace, %.0f %% of it exposed", study_us(s, g->comm_us * 1e3),
@@ -112,7 +150,8 @@ bool trace_rule_small_collectives(struct study *s, struct charge *c)
     c->doubt = 0.4;
     c->involved_ns = x.exposed_ns / steps;
     c->finding.where = study_text(s, "%.0f collectives per step", x.n / steps);
-    c->finding.cause = "gradients are exchanged one by one: each collective costs its latency, whatever its size";
+    c->finding.cause = s->facts.forward_only ? "tensors are exchanged one by one: each collective costs its latency, whatever its size"
+                                             : "gradients are exchanged one by one: each collective costs its latency, whatever its size";
     c->finding.evidence = study_text(s, "%.0f collectives per step, %.0f of them below 1 MiB, %.1f MB together; %s per step are hidden by nothing, the shortest takes %s",
                                      x.n / steps, x.small / steps, x.bytes / steps / 1e6, study_us(s, x.exposed_ns / steps),
                                      study_us(s, x.latency_ns));

@@ -1,10 +1,12 @@
-/* eval-share: forward passes without gradients between training steps. */
+/* eval-share: forward passes without gradients between training steps, or of a frozen network within them. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/traced/rules.h"
 
 enum { LEAST_OPS = 4 };                     /* products, norms and attentions of a forward pass */
 static const double LEFT = 0.05;            /* evaluated twenty times less often */
+static const double SAME = 0.5;             /* of the layers of a pass are layers that learn: it is the same model */
 
 enum pass { NOTHING, LEARNS, EVALUATES };
 
@@ -70,31 +72,145 @@ static void charge_stretch(const struct study *s, struct charge *c, int32_t firs
             charge_call(s, c, i, LEFT);
 }
 
+/* ---- whose pass it is: layers with weights, told by what they do and how many weights they have ---- */
+
+struct layers {
+    uint64_t *at;                           /* (n) sorted once they are all known */
+    int32_t n, cap;
+};
+
+/* Which input of the op its weights are; -1: it has none. */
+static int weights_input(const struct study *s, int32_t op)
+{
+    switch (study_task(s, op)) {
+    case TASK_EMBEDDING:   return 0;
+    case TASK_CONVOLUTION: return 1;
+    case TASK_LINEAR:      return strstr(view_name(s->v, op), "addmm") ? 2 : 1;
+    default:               return -1;
+    }
+}
+
+/* A number for what the op does with how many weights: compiled code calls a linear layer by another name, and turns its matrix
+ * round. Without shapes all layers of a kind are one. */
+static uint64_t layer_key(const struct study *s, int32_t op, int weights)
+{
+    return (uint64_t)dims_elements(study_dims(s, op, weights)) * 64 + study_task(s, op);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Those in an outermost op. */
+static void add_layers(const struct study *s, struct layers *l, int32_t top)
+{
+    for (int32_t i = top; i < s->v->end[top]; i++) {
+        const int weights = weights_input(s, i);
+        if (weights < 0)
+            continue;
+        if (l->n == l->cap) {
+            l->cap = l->cap ? 2 * l->cap : 64;
+            l->at = xrealloc(l->at, (size_t)l->cap * sizeof *l->at);
+        }
+        l->at[l->n++] = layer_key(s, i, weights);
+    }
+}
+
+static struct layers layers_that_learn(const struct study *s)
+{
+    struct layers l = {0};
+    for (int32_t k = 0; k < s->n_top; k++)
+        if (!study_is_backward(s, k) && pass_of(s, s->top[k]) == LEARNS)
+            add_layers(s, &l, s->top[k]);
+    if (l.n)
+        qsort(l.at, (size_t)l.n, sizeof *l.at, by_key);
+    return l;
+}
+
+/* Whether a stretch runs the model that learns. Where nothing can be compared it does. */
+static bool is_trained(const struct study *s, const struct layers *learn, int32_t first, int32_t end)
+{
+    struct layers run = {0};
+    int32_t same = 0;
+    for (int32_t k = first; k < end; k++)
+        add_layers(s, &run, s->top[k]);
+    for (int32_t i = 0; i < run.n; i++)
+        same += learn->n && bsearch(&run.at[i], learn->at, (size_t)learn->n, sizeof *learn->at, by_key);
+    const bool trained = !run.n || !learn->n || same >= SAME * run.n;
+    free(run.at);
+    return trained;
+}
+
+/* ---- the rule ---- */
+
+struct passes {
+    int evaluations, frozen;                /* stretches */
+    int ops[2];                             /* products, norms and attentions: of evaluations, of frozen networks */
+    double device_ns;                       /* of frozen networks */
+    int32_t example, frozen_example;        /* -1 */
+};
+
+static void add_pass(const struct study *s, struct charge *c, struct passes *p, int32_t first, int32_t end, int ops, bool frozen)
+{
+    int32_t *example = frozen ? &p->frozen_example : &p->example;
+    *example = *example < 0 ? s->top[first] : *example;
+    p->ops[frozen] += ops;
+    if (!frozen) {
+        charge_stretch(s, c, first, end);
+        p->evaluations++;
+        return;
+    }
+    p->frozen++;
+    for (int32_t k = first; k < end; k++)
+        p->device_ns += study_device_ns(s, s->top[k]);
+}
+
+/* A pass between a forward pass and its backward is part of the loss, such as a reference model's, whatever its layers are. */
+static struct passes find_passes(const struct study *s, struct charge *c)
+{
+    struct passes p = {.example = -1, .frozen_example = -1};
+    struct layers learn = layers_that_learn(s);
+    bool in_forward = false;
+    for (int32_t i = 0, end; i < s->n_top; i = end) {
+        int ops = 0;
+        end = i + 1;
+        const enum pass is = study_is_backward(s, i) ? NOTHING : pass_of(s, s->top[i]);
+        in_forward = is == LEARNS || (in_forward && !study_is_backward(s, i));
+        if (is != EVALUATES)
+            continue;
+        end = run_end(s, i, &ops);
+        if (ops >= LEAST_OPS)
+            add_pass(s, c, &p, i, end, ops, in_forward || !is_trained(s, &learn, i, end));
+    }
+    free(learn.at);
+    return p;
+}
+
+/* How much of it can be kept or made cheaper is not in the trace: no gain is promised. */
+static bool runs_frozen(struct study *s, struct charge *c, const struct passes *p)
+{
+    c->memory_only = true;
+    c->asks.frozen = true;
+    c->finding.where = study_where(s, p->frozen_example);
+    c->finding.cause = "a network that does not learn runs forward in the step: a frozen encoder, a teacher or a reference model";
+    c->finding.evidence = study_text(s, "%d stretches without gradients in %s steps, %d products, norms and attentions in them, %s of the device per step",
+                                     p->frozen, study_number(s, s->replay->n_steps), p->ops[1], study_us(s, per_step(s, p->device_ns)));
+    return true;
+}
+
 bool trace_rule_eval_share(struct study *s, struct charge *c)
 {
     if (!s->trains)
         return false;
-    int passes = 0, of_work = 0;
-    int32_t example = -1;
-    for (int32_t i = 0, end; i < s->n_top; i = end) {
-        int ops = 0;
-        end = i + 1;
-        if (study_is_backward(s, i) || pass_of(s, s->top[i]) != EVALUATES)
-            continue;
-        end = run_end(s, i, &ops);
-        if (ops < LEAST_OPS)
-            continue;
-        charge_stretch(s, c, i, end);
-        passes++;
-        of_work += ops;
-        example = example < 0 ? s->top[i] : example;
-    }
-    if (!passes)
-        return false;
+    const struct passes p = find_passes(s, c);
+    if (!p.evaluations)
+        return p.frozen && runs_frozen(s, c, &p);
     c->doubt = 0.25;
-    c->finding.where = study_where(s, example);
+    c->finding.where = study_where(s, p.example);
     c->finding.cause = "the model runs forward without gradients between training steps; that time trains nothing";
     c->finding.evidence = study_text(s, "%d stretches of evaluation in %s steps, %d products, norms and attentions in them",
-                                     passes, study_number(s, s->replay->n_steps), of_work);
+                                     p.evaluations, study_number(s, s->replay->n_steps), p.ops[0]);
     return true;
 }

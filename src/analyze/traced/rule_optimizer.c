@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/traced/fix.h"
 #include "analyze/traced/rules.h"
 
 enum { LEAST_UPDATES = 8 };                 /* in-place updates per step that are a loop over tensors */
@@ -37,30 +38,58 @@ static struct updates count_updates(const struct study *s)
     return u;
 }
 
+struct clipping { int steps, norms; int32_t example; };     /* optimizer steps behind a backward, and norms between both */
+
+static struct clipping count_norms(const struct study *s)
+{
+    struct clipping n = {.example = -1};
+    bool behind_backward = false;
+    for (int32_t k = 0; k < s->n_top; k++) {
+        const int32_t i = s->top[k];
+        if (study_is_backward(s, k))
+            behind_backward = true;
+        else if (behind_backward && in_optimizer(s, i)) {
+            n.steps++;
+            behind_backward = false;
+            n.example = i;
+        } else if (behind_backward)
+            n.norms += strstr(view_name(s->v, i), "norm") != NULL;
+    }
+    return n;
+}
+
+static const char *updates_evidence(const struct study *s, const struct updates *u, bool loop)
+{
+    const char *ops = study_on_cpu(s) ? study_text(s, "%.0f ops per step inside Optimizer.step", per_step(s, u->ops))
+                                      : study_text(s, "%.0f ops and %.0f launches per step inside Optimizer.step", per_step(s, u->ops),
+                                                   per_step(s, u->launches));
+    return loop ? study_text(s, "%s, about %.0f tensors", ops, per_step(s, u->tensors)) : study_text(s, "%s, over lists of tensors", ops);
+}
+
 bool trace_rule_unfused_optimizer(struct study *s, struct charge *c)
 {
     const struct updates u = count_updates(s);
-    const bool loop = per_step(s, u.ops - u.multi) >= LEAST_UPDATES && u.tensors > s->replay->n_steps;
-    const bool foreach = !loop && per_step(s, u.multi) >= 6;
+    const enum optimizer_form form = fix_optimizer_form(&s->facts);
+    const bool loop = form != OPTIMIZER_AS_IT_IS && per_step(s, u.ops - u.multi) >= LEAST_UPDATES && u.tensors > s->replay->n_steps;
+    const bool foreach = form == OPTIMIZER_FUSED && !loop && per_step(s, u.multi) >= 6;     /* else it has the best form there is */
     const bool cpu = study_on_cpu(s);
     if ((!loop && !foreach) || (!u.launches && !cpu))
         return false;
+    const double left = !loop ? FOREACH_LEFT : form == OPTIMIZER_FUSED ? PASSES_LEFT : PASSES_LEFT / FOREACH_LEFT;
     for (int32_t k = 0; k < s->n_top; k++)
         if (in_optimizer(s, s->top[k])) {
             charge_host(s, c, s->top[k], cpu ? (loop ? CPU_LEFT : CPU_FOREACH_LEFT) : loop ? 0 : 0.3);
-            charge_device(s, c, s->top[k], loop ? PASSES_LEFT : FOREACH_LEFT);
+            charge_device(s, c, s->top[k], left);
         }
     if (loop && !cpu)
         c->edit.added_ns = per_step(s, u.tensors) * UNITS_PER_TENSOR * s->unit_ns;
     c->doubt = 0.25;
+    c->asks.clips = count_norms(s).norms > 0;
     c->finding.where = u.example >= 0 ? study_where(s, u.example) : "Optimizer.step";
     c->finding.cause = loop ? (cpu ? "the optimizer updates tensor by tensor, with several ops for each"
                                    : "the optimizer updates tensor by tensor, with several small kernels for each")
                             : "the optimizer sweeps over all tensors once per arithmetic operation instead of once";
-    c->finding.evidence = cpu ? study_text(s, "%.0f ops per step inside Optimizer.step, about %.0f tensors", per_step(s, u.ops),
-                                           per_step(s, u.tensors))
-                              : study_text(s, "%.0f ops and %.0f launches per step inside Optimizer.step, about %.0f tensors",
-                                           per_step(s, u.ops), per_step(s, u.launches), per_step(s, u.tensors));
+    c->finding.evidence = updates_evidence(s, &u, loop);
     return true;
 }
 
@@ -136,25 +165,12 @@ bool trace_rule_zero_grad_fills(struct study *s, struct charge *c)
 
 bool trace_rule_no_clipping(struct study *s, struct charge *c)
 {
-    int steps = 0, norms = 0;
-    bool behind_backward = false;
-    int32_t example = -1;
-    for (int32_t k = 0; k < s->n_top; k++) {
-        const int32_t i = s->top[k];
-        if (study_is_backward(s, k))
-            behind_backward = true;
-        else if (behind_backward && in_optimizer(s, i)) {
-            steps++;
-            behind_backward = false;
-            example = i;
-        } else if (behind_backward)
-            norms += strstr(view_name(s->v, i), "norm") != NULL;
-    }
-    if (!s->trains || !steps || norms)
+    const struct clipping n = count_norms(s);
+    if (!s->trains || !n.steps || n.norms)
         return false;
     c->memory_only = true;
-    c->finding.where = study_where(s, example);
+    c->finding.where = study_where(s, n.example);
     c->finding.cause = "no norm of the gradients is computed before the optimizer's step: one bad batch can undo a run";
-    c->finding.evidence = study_text(s, "%d optimizer steps, no norm between backward and them", steps);
+    c->finding.evidence = study_text(s, "%d optimizer steps, no norm between backward and them", n.steps);
     return true;
 }

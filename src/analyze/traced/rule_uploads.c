@@ -11,6 +11,25 @@ static const int64_t TINY_BYTES = 512;      /* a few numbers: made on the host f
 enum { MANY = 4, REACH = 24 };              /* copies per step that are a loop; ops between two of them at most */
 static const double COPY_LEFT = 0.5, LEAST_COPY_LEFT = 0.1;     /* of a copy's time on the device once its memory is pinned */
 
+/* The host waits in the copy's call, or in its op behind it. */
+static bool is_waited_for(const struct study *s, int32_t call)
+{
+    const int32_t top = study_top(s, call);
+    if (view_call_waits(s->v, call))
+        return true;
+    for (int32_t i = call + 1; top >= 0 && i < s->v->end[top]; i++)
+        if (view_call_waits(s->v, i))
+            return true;
+    return false;
+}
+
+/* HIP names no kind of memory: a copy that nobody waits for is from pinned memory there. */
+static bool is_pageable(const struct study *s, int32_t call)
+{
+    const char *name = view_name(s->v, s->v->launched[call]);
+    return strstr(name, "HtoD") && (strstr(name, "Pageable") || (!strstr(name, "Pinned") && is_waited_for(s, call)));
+}
+
 /* A copy to the device from ordinary memory, or one whose call blocks; bytes in *bytes (-1: unknown). */
 static bool is_upload(const struct study *s, int32_t call, int64_t *bytes)
 {
@@ -21,8 +40,7 @@ static bool is_upload(const struct study *s, int32_t call, int64_t *bytes)
     }
     if (!study_has(s, call) || v->launched[call] < 0 || view_event(v, v->launched[call])->kind != EVENT_MEMCPY)
         return false;
-    const char *name = view_name(v, v->launched[call]);
-    if (!strstr(name, "HtoD") || strstr(name, "Pinned"))
+    if (!is_pageable(s, call))
         return false;
     const int32_t args = view_event(v, v->launched[call])->args;
     *bytes = args >= 0 ? v->trace->args[args].bytes : -1;

@@ -85,7 +85,8 @@ static void join_loops(const struct study *s, struct all_reads *r)
 }
 
 struct reads {
-    int32_t n, example;                     /* an outermost op, or the call itself */
+    int32_t n, example;                     /* one that reads: an outermost op, or the call itself */
+    int32_t asked, asked_example;           /* of all, those that read nothing: the program asked to wait */
     double wait_ns;                         /* in which some thread waits */
 };
 
@@ -94,6 +95,14 @@ static int32_t outermost(const struct read *r) { return r->top >= 0 ? r->top : r
 static bool copies_to_host(const struct study *s, int32_t device)
 {
     return view_event(s->v, device)->kind == EVENT_MEMCPY && strstr(view_name(s->v, device), "DtoH");
+}
+
+/* No op is around the wait, and no copy is what it waits for: torch.cuda.synchronize() and its like. */
+static bool is_asked_for(const struct study *s, const struct read *r)
+{
+    const int32_t before = r->call - 1;
+    const bool copies = before >= 0 && s->v->launched[before] >= 0 && copies_to_host(s, s->v->launched[before]);
+    return r->top < 0 && !copies;
 }
 
 /* The op is there to read: it has no other work for the device. */
@@ -159,7 +168,7 @@ static bool is_larger(const struct study *s, int32_t a, int32_t b)
 
 static struct reads charge_reads(const struct study *s, struct charge *c, bool large)
 {
-    struct reads r = {.example = -1};
+    struct reads r = {.example = -1, .asked_example = -1};
     struct ranges waits = {0};
     struct all_reads all = collect_reads(s);
     join_loops(s, &all);
@@ -171,13 +180,17 @@ static struct reads charge_reads(const struct study *s, struct charge *c, bool l
         const int32_t call = outermost(x);
         if (x->large != large)
             continue;
+        const bool asked = is_asked_for(s, x);
+        r.asked += asked;
+        if (asked && r.asked_example < 0)
+            r.asked_example = call;
         add_waits(s, x, &waits);
         charge_read(s, c, x);
         if (loop && !large)
             charge_producer(s, c, x);
         if (loop && large && i && all.at[i - 1].large)
             charge_turn(s, c, &all.at[i - 1], x);
-        if (r.example < 0 || (large && is_larger(s, call, r.example)))
+        if (!asked && (r.example < 0 || (large && is_larger(s, call, r.example))))
             r.example = call;
     }
     r.wait_ns = (double)ranges_sum(&waits);
@@ -191,13 +204,17 @@ bool trace_rule_host_sync(struct study *s, struct charge *c)
     const struct reads r = charge_reads(s, c, false);
     if (!r.n)
         return false;
-    const double n = per_step(s, r.n), wait = per_step(s, r.wait_ns);
+    const bool asked = 2 * r.asked > r.n;
+    const int32_t example = asked ? r.asked_example : r.example;
+    const double n = per_step(s, r.n), numbers = per_step(s, r.n - r.asked), wait = per_step(s, r.wait_ns);
     c->doubt = 0.3;
-    c->finding.where = study_where(s, r.example);
-    c->finding.cause = n >= MANY ? study_text(s, "the host reads %.0f numbers from the device in every step and waits for each", n)
-                                 : "the host waits for the device in the step, and the queue of launches drains";
+    c->asks.synchronizes = asked;
+    c->finding.where = study_where(s, example);
+    c->finding.cause = asked            ? "the program waits for the device in calls that read nothing, and the queue of launches drains"
+                       : numbers >= MANY ? study_text(s, "the host reads %.0f numbers from the device in every step and waits for each", numbers)
+                                         : "the host waits for the device in the step, and the queue of launches drains";
     c->finding.evidence = study_text(s, "waits per step: %s (%.200s), %s in them per step as recorded", study_number(s, n),
-                                     view_name(s->v, r.example), study_us(s, wait));
+                                     view_name(s->v, example), study_us(s, wait));
     return true;
 }
 

@@ -416,6 +416,36 @@ static void collect_top(struct study *s)
     qsort_r(s->top, (size_t)s->n_top, sizeof *s->top, by_start, s);
 }
 
+/* (n_names) which names ops, ranges, calls and kernels have; those of Python's frames say nothing of what runs. The caller frees. */
+static bool *names_that_run(const struct view *v)
+{
+    bool *run = xcalloc((size_t)v->trace->n_names + 1, sizeof *run);
+    for (int32_t i = 0; i < v->n_host; i++)
+        run[view_event(v, i)->name] = true;
+    for (int32_t i = v->device; i < v->device + v->n_device; i++)
+        run[view_event(v, i)->name] = true;
+    return run;
+}
+
+static bool tells_of_learning(const char *name)
+{
+    static const char *const words[] = {"backward", "bwd", "Optimizer.", "multi_tensor", "_foreach_", "_fused_adam"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strcasestr(name, words[k]))
+            return true;
+    return false;
+}
+
+/* Of a graph, of compiled code and of kernels alone there are no backward nodes; names may still tell of them. */
+static bool goes_forward(const struct study *s)
+{
+    bool *run = names_that_run(s->v), learns = s->trains || !s->n_top;
+    for (int32_t i = 0; i < s->v->trace->n_names && !learns; i++)
+        learns = run[i] && tells_of_learning(s->v->trace->names[i]);
+    free(run);
+    return !learns;
+}
+
 void study_init(struct study *s, const struct view *v, struct replay *r, struct diagnosis *d)
 {
     *s = (struct study){.v = v, .replay = r, .d = d, .arena = &d->arena, .device = device_facts(v), .uses = study_uses(v)};
@@ -426,6 +456,7 @@ void study_init(struct study *s, const struct view *v, struct replay *r, struct 
     collect_top(s);
     collect_twins(s);
     s->trains = s->n_twins > 0;
+    s->facts.forward_only = goes_forward(s);
     const struct replay_result base = replay_run(r, NULL);
     s->base_ns = base.step_ns;
     s->host_ns = base.host_ns;

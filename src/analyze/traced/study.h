@@ -66,6 +66,9 @@ struct uses study_uses(const struct view *v);   /* uses.c */
 
 /* ---- fixes; fix.c ---- */
 
+/* What lies between the scores of attention and their softmax: NONE, a BIAS that is added, a MASK, which may be causal. */
+enum scores_mask { MASK_UNKNOWN, MASK_NONE, MASK_BIAS, MASK_MASK };
+
 /* What a fix is written for. Zero is what nothing is known of: an NVIDIA device of today, AdamW. */
 struct fix_facts {
     const char *optimizer;                  /* class of the user's optimizer: "SGD"; NULL: not named in the trace */
@@ -75,6 +78,12 @@ struct fix_facts {
     bool no_bf16, tf32;                     /* products: the device has no units for bf16; they run in TF32 */
     bool compiled, some_graphs;             /* the program has that already */
     bool planes;                            /* images are turned round for convolutions */
+    enum scores_mask mask;                  /* of attention that is written out */
+    const char *collective;                 /* the kind that costs most: "all_reduce"; NULL: not known */
+    bool forward_only;                      /* nothing in the trace learns */
+    bool synchronizes;                      /* waits are asked for, and read nothing */
+    bool clips;                             /* the norm of gradients is computed before the update */
+    bool frozen;                            /* what runs without gradients is not the model that learns */
     const char *holder;                     /* what holds the device up */
     int times;                              /* the batch whose gain is promised; 0: not known */
 };
@@ -199,7 +208,7 @@ struct charge {
     double doubt;                           /* of what is won, relative; the interval's half width */
     struct finding finding;                 /* the rule gives where, cause, fix (NULL: the rule's text) and evidence */
     bool memory_only;                       /* no time is won: the finding stands for itself */
-    struct fix_asks { bool tf32, planes; const char *holder; int times; } asks;       /* what the code of the fix depends on; see fix.h */
+    struct fix_asks { bool tf32, planes, clips, frozen, synchronizes; enum scores_mask mask; const char *holder, *collective; int times; } asks;       /* what the code of the fix depends on; see fix.h */
     double speedup;                         /* set by rules whose gain is per sample, not by replay; 0: replay */
 };
 

@@ -4,8 +4,13 @@ const best = key => {
   return list[d3.scan(list, (a, b) => a[key].mean - b[key].mean)];
 };
 
-function answerTile(title, answer, rival) {
-  tile(title, answer || "–", "", !answer ? "no config chooses by gradient" : rival ? "against " + rival : "there is none to compare with").remove();
+/* What the config that chooses by gradient does; of several, how many do. */
+function answerTile(title, key, rivals) {
+  const all = data.verdicts, v = all[0];
+  if (all.length > 1)
+    tile(title, `${all.filter(a => a[key] === "yes").length} of ${all.length}`, "", "configs that choose by gradient").remove();
+  else
+    tile(title, v ? v[key] : "–", "", !v ? "no config chooses by gradient" : v[rivals] ? "against " + v[rivals] : "there is none to compare with").remove();
 }
 
 function bestTile(title, key, more) {
@@ -14,9 +19,9 @@ function bestTile(title, key, more) {
 }
 
 function tiles() {
-  const v = data.verdicts[0] || {}, above = data.entropy_known ? ", above the best possible" : "";
-  answerTile("Beats random choice?", v.beats_random, v.random);
-  answerTile("Beats all nodes?", v.beats_all, v.all);
+  const above = data.entropy_known ? ", above the best possible" : "";
+  answerTile("Beats random choice?", "beats_random", "random");
+  answerTile("Beats all nodes?", "beats_all", "all");
   bestTile("Learned most", "new_loss", above);
   bestTile("Forgot least", "forgotten_nats", "");
   bestTile("Best in the end", "end_loss", above);
@@ -43,7 +48,7 @@ function about() {
   const list = part("answers");
   const domain = d => d.name + (known(d.entropy) ? ` (best possible ${nats(d.entropy)})` : "");
   const rows = [["Domains, in this order", data.domains.map(domain).join(" → ")],
-                ["Steps per domain", data.steps_per_domain ? String(data.steps_per_domain) : null],
+                ["Steps per domain", data.steps_per_domain ? String(data.steps_per_domain) : data.steps_per_domain === null ? "not the same in all" : null],
                 ["Runs", `${data.runs_done} of ${data.runs_wanted} done: ${many(data.configs.length, "config")} with ${many(data.seeds, "seed")} each`],
                 ["Numbers", "mean ± standard deviation over seeds; losses in nats per token, of validation text"],
                 ["Backward transfer", "what the domains before the last won since their own stage; below zero, they were forgotten"]];
