@@ -97,6 +97,8 @@ static void spot_words(const struct batch_sweep *s, char out[BATCH_WORDS])
         snprintf(out, BATCH_WORDS, "a batch of %lld is all that was measured: there is nothing to hold it against", (long long)p->batch);
     else if (!before && s->spot == last_that_fits(s) && s->end == BATCHES_NO_MEMORY)
         snprintf(out, BATCH_WORDS, "sweet spot: %lld, the only one of those tried that fits", (long long)p->batch);
+    else if (delay_is_much(s->delayed_share))
+        snprintf(out, BATCH_WORDS, "no verdict: other work took the cores for up to %.0f %% of the time, so that any of them may be the sweet spot", 100 * s->delayed_share);
     else if (s->noisy)
         snprintf(out, BATCH_WORDS, "no verdict: times of one size differ by as much as those of two may, so that any of them may be the sweet spot");
     else if (s->open)
