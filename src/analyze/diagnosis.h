@@ -140,9 +140,12 @@ struct baseline_row { const char *what, *name; double before_us, after_us; };   
 struct baseline {
     const char *path;
     double before_us, after_us, change;     /* of a step without the profiler; change: relative, above 0 is slower */
+    bool as_recorded;                       /* they are as recorded: of one of the two the time without the profiler was given, of the other not */
     double host_factor;                     /* equal ops took so many times as long on this host; taken out of after_us, as by --diff. 1: as long */
+    double full_change;                     /* the change with that left in */
     double limit;                           /* of the change */
     bool slower;                            /* by more than the limit */
+    bool forgiven;                          /* it would be, were the host's speed not taken out */
     struct baseline_row *rows;              /* (n_rows) what takes longer, the most first */
     int n_rows;
     const char *new_rules;                  /* findings of medium or more that were not there: "a, b"; NULL: none */
@@ -205,6 +208,8 @@ struct diagnosis {
     int n_roofs;
     struct trace_peaks peaks;
     double mfu_percent;                     /* of the peak, in the step without the profiler, by the products whose shapes are known; -1: unknown */
+    bool mfu_at_least;                      /* products, convolutions and attentions of unknown arithmetic take a tenth of the device's time or more */
+    double uncounted_share;                 /* of the device's time, in those */
     double products_flops;                  /* per step, without what is computed again */
     struct trace_module *modules;           /* (n_modules) by device time; empty where there are neither modules nor ranges */
     int n_modules;
@@ -224,6 +229,7 @@ struct diagnosis {
     int n_ranks;
     struct trace_collective *collectives;   /* by total time */
     int n_collectives;
+    double in_turns;                        /* several devices fill the step, but none alone: the busiest works this share of it; 0: not so */
     int timeline_step;                      /* index of the step whose time is the median, among those of the trace */
     int timeline_shown;                     /* and in `steps`, where steps are left out */
     double mean_occupancy;                  /* of kernels weighted by time, percent; -1: unknown */
@@ -292,6 +298,7 @@ struct trace_diff {
     const char *a, *b;
     double a_step_us, b_step_us;            /* without the profiler, which may have cost the two differently */
     double a_recorded_us, b_recorded_us;
+    bool as_recorded;                       /* the step is that, too: of one of the two its time without the profiler was given, of the other not */
     double host_factor;                     /* equal ops took so many times as long on b's host; taken out of b_step_us. 1: as long */
     struct diff_row *split, *ops, *kernels; /* split: the parts of a step as recorded; the others by size of the difference. Ops by the
                                                time of what they launched on a device; where there is none, by their own on the host */

@@ -157,9 +157,11 @@ static int judge(const struct answer *a, const struct request *r)
 {
     const struct diagnosis *d = &a->a.diagnosis;
     char words[BASELINE_WORDS];
-    const bool slower = d->baseline && d->baseline->slower;
-    if (slower)
-        fprintf(stderr, "hone: %s\n", report_baseline_words(d->baseline, words));
+    const bool slower = d->baseline && d->baseline->slower, doubted = d->baseline && !slower && (d->baseline->forgiven || d->baseline->as_recorded);
+    if (slower || doubted)
+        fprintf(stderr, "hone: %s%s\n", doubted ? "warning: " : "", report_baseline_words(d->baseline, words));
+    if (a->compared && a->diff.as_recorded)
+        fprintf(stderr, "hone: warning: %s\n", REPORT_ONE_GIVEN);
     return findings_fail(d, &r->fail_on) || slower ? ANSWER_NO : OK;
 }
 

@@ -82,19 +82,6 @@ static void __attribute__((format(printf, 2, 3))) warn(struct trace_set *s, cons
     s->warnings[s->n_warnings++] = xstrdup(text);
 }
 
-/* Two traces of one rank; one sentence is enough. */
-static void check_ranks(struct trace_set *s)
-{
-    for (int i = 1; i < s->n; i++)
-        for (int k = 0; k < i; k++) {
-            const struct trace_origin *a = &s->traces[k]->origin, *b = &s->traces[i]->origin;
-            if (a->rank < 0 || a->rank != b->rank)
-                continue;
-            warn(s, "'%s' and '%s' both say that they are rank %d; give each rank of a job once", a->path, b->path, b->rank);
-            return;
-        }
-}
-
 /* ---- reading ---- */
 
 /* Nothing to judge is as good as no trace. On failure t is freed. */
@@ -149,7 +136,6 @@ enum status trace_set_read(struct trace_set *s, const char *const *paths, int n,
         return st;
     }
     import_number_ranks(s->traces, s->n);
-    check_ranks(s);
     return OK;
 }
 

@@ -47,13 +47,34 @@ static const json_t *op_named(const json_t *before, const char *name)
 
 static double positive(double x) { return x > 0 ? x : 0; }
 
-/* As of two traces (analyze/traced/diff.c): on one machine an op that both call equally often takes equally long, but for what else it did.
- * Times that were given are true as they are. */
+/* With the same things recorded, which cost the host differently. */
+static bool recorded_alike(const struct diagnosis *d, const json_t *before)
+{
+    const struct trace_origin *o = d->trace ? &d->trace->origin : NULL;
+    const json_t *was = json_object_get(before, "trace");
+    return o && o->has_stacks == yes(was, "has_stacks") && o->has_shapes == yes(was, "has_shapes") && o->has_memory == yes(was, "has_memory");
+}
+
+/* What was given and what is estimated do not compare: an error of the estimate would look like a change. */
+static bool one_is_given(const struct diagnosis *d, const json_t *before)
+{
+    const json_t *was = json_object_get(before, "corrected");
+    return d->corrected.given != yes(was, "given") && d->corrected.recorded_us > 0 && num(was, "recorded_us") > 0;
+}
+
+/* Without a device the ops are the work itself, and one that takes longer is what is looked for. Times that were given are true as they are. */
+static bool speed_can_be_told(const struct diagnosis *d, const json_t *before)
+{
+    const bool given = d->corrected.given || yes(json_object_get(before, "corrected"), "given");
+    return d->gpu.total_us > 0 && !given && recorded_alike(d, before);
+}
+
+/* As of two traces (analyze/traced/diff.c): on one machine an op that both call equally often takes equally long, but for what else it did. */
 static double host_factor(const struct diagnosis *d, const json_t *before)
 {
     const double steps = fmax(positive(num(before, "steps_total")), 1), now = d->n_steps > 0 ? d->n_steps : 1;
     double a = 0, b = 0, all = 0;
-    if (d->corrected.given || yes(json_object_get(before, "corrected"), "given"))
+    if (!speed_can_be_told(d, before))
         return 1;
     for (int i = 0; i < d->n_ops && i < MOST_OPS; i++) {
         const struct trace_op *o = &d->ops[i];
@@ -138,10 +159,14 @@ enum status report_baseline(struct diagnosis *d, const char *path, double limit,
     int n = 0;
     compare_ops(d, before, rows, &n);
     compare_split(d, before, rows, &n);
-    const double was = num(json_object_get(before, "corrected"), "step_us");
-    const double factor = host_factor(d, before), is = at_equal_speed(&d->corrected, factor);
-    *b = (struct baseline){arena_printf(&d->arena, "%s", path), was, is, is / was - 1, factor, limit, false, rows, n, new_rules(d, before)};
+    const bool as_recorded = one_is_given(d, before);
+    const double was = num(json_object_get(before, "corrected"), as_recorded ? "recorded_us" : "step_us"), factor = host_factor(d, before);
+    const double full = as_recorded ? d->corrected.recorded_us : d->corrected.step_us, is = as_recorded ? full : at_equal_speed(&d->corrected, factor);
+    *b = (struct baseline){.path = arena_printf(&d->arena, "%s", path), .before_us = was, .after_us = is, .change = is / was - 1,
+                           .as_recorded = as_recorded, .full_change = full / was - 1, .host_factor = factor, .limit = limit, .rows = rows, .n_rows = n,
+                           .new_rules = new_rules(d, before)};
     b->slower = !(b->change <= limit);
+    b->forgiven = !b->slower && !(b->full_change <= limit);
     d->baseline = b;
     json_decref(before);
     return OK;
@@ -152,10 +177,14 @@ enum status report_baseline(struct diagnosis *d, const char *path, double limit,
 const char *report_baseline_words(const struct baseline *b, char out[BASELINE_WORDS])
 {
     number_text a, c;
-    const int n = snprintf(out, BASELINE_WORDS, "a step takes %s, and %s before: %+.1f %%, %s (at most %+.3g %%)", report_show_us(b->after_us, a),
+    int n = snprintf(out, BASELINE_WORDS, "a step takes %s, and %s before: %+.1f %%, %s (at most %+.3g %%)", report_show_us(b->after_us, a),
                            report_show_us(b->before_us, c), 100 * b->change, b->slower ? "too slow" : "as allowed", 100 * b->limit);
+    if (b->as_recorded && n > 0 && n < BASELINE_WORDS)
+        n += snprintf(out + n, (size_t)(BASELINE_WORDS - n), "; as recorded, both: the time without the profiler was given of one of the two only");
     if (b->host_factor != 1 && n > 0 && n < BASELINE_WORDS)
-        snprintf(out + n, (size_t)(BASELINE_WORDS - n), "; equal ops took %.2f times as long on this host, which is taken out", b->host_factor);
+        n += snprintf(out + n, (size_t)(BASELINE_WORDS - n), "; equal ops took %.2f times as long on this host, which is taken out", b->host_factor);
+    if (b->forgiven && n > 0 && n < BASELINE_WORDS)
+        snprintf(out + n, (size_t)(BASELINE_WORDS - n), ": with it the step is %+.1f %%, too slow, and only if the machine was busy is that no change of the program", 100 * b->full_change);
     return out;
 }
 
@@ -167,9 +196,9 @@ json_t *report_baseline_json(const struct baseline *b)
     for (int i = 0; i < b->n_rows; i++)
         rows = report_array(rows, json_pack("{s:s,s:o,s:o,s:o}", "what", b->rows[i].what, "name", report_name(b->rows[i].name), "before_us",
                                             report_number(b->rows[i].before_us), "after_us", report_number(b->rows[i].after_us)));
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:o}", "path", report_name(b->path), "before_us", report_number(b->before_us), "after_us",
-                     report_number(b->after_us), "change", report_number(b->change), "limit", report_number(b->limit), "host_factor", report_number(b->host_factor), "slower", b->slower,
-                     "longer", rows, "new_findings", report_name(b->new_rules));
+    return json_pack("{s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o}", "path", report_name(b->path), "as_recorded", b->as_recorded, "before_us", report_number(b->before_us), "after_us",
+                     report_number(b->after_us), "change", report_number(b->change), "full_change", report_number(b->full_change), "limit", report_number(b->limit), "host_factor",
+                     report_number(b->host_factor), "slower", b->slower, "forgiven", b->forgiven, "longer", rows, "new_findings", report_name(b->new_rules));
 }
 
 void report_baseline_markdown(FILE *to, const struct baseline *b)

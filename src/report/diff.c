@@ -23,7 +23,7 @@ enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct 
                               "recorded_us", N(d->a_recorded_us), "b", "name", W(d->b), "step_us", N(d->b_step_us), "recorded_us",
                               N(d->b_recorded_us), "difference_us", N(d->b_step_us - d->a_step_us),
                               "ratio", N(report_ratio(d->b_step_us, d->a_step_us)));
-    json_t *lists = json_pack("{s:o,s:o,s:o,s:o,s:o,s:b,s:I,s:I,s:I}", "host_factor", N(d->host_factor), "split", rows(d->split, d->n_split), "ops", rows(d->ops, d->n_ops),
+    json_t *lists = json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:b,s:I,s:I,s:I}", "as_recorded", d->as_recorded, "host_factor", N(d->host_factor), "split", rows(d->split, d->n_split), "ops", rows(d->ops, d->n_ops),
                               "host_ops", rows(d->host_ops, d->n_host_ops), "kernels", rows(d->kernels, d->n_kernels), "kernels_by_op",
                               d->kernels_by_op, "ops_equal", (json_int_t)d->ops_equal, "ops_added",
                               (json_int_t)d->ops_added, "ops_removed", (json_int_t)d->ops_removed);
@@ -73,12 +73,14 @@ enum status report_diff_write_markdown(const struct trace_diff *d, FILE *to, str
 {
     (void)err;
     number_text n;
-    fputs("# Two traces\n\n| | trace | step without the profiler | as recorded |\n|---|---|---:|---:|\n", to);
+    fprintf(to, "# Two traces\n\n| | trace | step%s | as recorded |\n|---|---|---:|---:|\n", d->as_recorded ? "" : " without the profiler");
     put_side(to, "A", d->a, d->a_step_us, d->a_recorded_us);
     put_side(to, "B", d->b, d->b_step_us, d->b_recorded_us);
     fputs("\nFrom A to B the step changes by ", to);
     put_change(to, d->b_step_us - d->a_step_us);
     fprintf(to, " (B / A %s).\n", report_show_speedup(report_ratio(d->b_step_us, d->a_step_us), n));
+    if (d->as_recorded)
+        fprintf(to, "\n%s.\n", REPORT_ONE_GIVEN);
     if (d->host_factor > 0 && d->host_factor != 1)
         fprintf(to, "\nEqual ops took %s as long on B's host; that is taken out of its step.\n", report_show_speedup(d->host_factor, n));
     put_rows(to, "Step split, as recorded", "part", d->split, d->n_split, d->n_split, false);

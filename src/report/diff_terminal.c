@@ -77,7 +77,9 @@ static void put_title(const struct screen *s, const struct trace_diff *d)
             report_show_us(d->b_step_us, b));
     put_verdict(s, d);
     fprintf(s->to, ".%s\n", screen_style(s, OFF));
-    if (d->a_recorded_us > 0 && d->b_recorded_us > 0)
+    if (d->as_recorded)
+        fprintf(s->to, "%s%s.%s\n", screen_style(s, DIM), REPORT_ONE_GIVEN, screen_style(s, OFF));
+    else if (d->a_recorded_us > 0 && d->b_recorded_us > 0)
         fprintf(s->to, "%sWithout the profiler; as recorded %s and %s.%s\n", screen_style(s, DIM), report_show_us(d->a_recorded_us, a),
                 report_show_us(d->b_recorded_us, b), screen_style(s, OFF));
     if (d->host_factor > 0 && d->host_factor != 1)

@@ -1,4 +1,5 @@
 /* The pieces of report.json that a profile and a diagnosed trace have in common. */
+#include <math.h>
 #include <string.h>
 
 #include "report/report_int.h"
@@ -51,6 +52,19 @@ const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NO
     if (d->steps_left_out)
         snprintf(out, STEPS_NOTE_MOST, "%d of %d steps are listed: the first, the last, the fastest, the %d slowest, and others evenly "
                  "spread. Sums, means and medians are of all.", diagnosis_shown_steps(d), d->n_steps, SHOWN_SLOWEST);
+    return out;
+}
+
+/* Two times of a recorded step on one page need a word. */
+const char *report_trace_recorded_note(const struct diagnosis *d, char out[RECORDED_NOTE_MOST])
+{
+    static const double noticed = 0.005;
+    const double recorded = d->corrected.recorded_us, mean = d->mean.total_us;
+    number_text a, b;
+    out[0] = '\0';
+    if (d->n_steps > 1 && recorded > 0 && mean > 0 && fabs(recorded / mean - 1) >= noticed)
+        snprintf(out, RECORDED_NOTE_MOST, "%s as recorded: of the steps that are judged%s, each without what the device had left of steps before; the mean of all steps, with it, is %s.",
+                 report_show_us(recorded, a), d->cold_steps && !d->all_cold ? ", which are not the cold ones" : "", report_show_us(mean, b));
     return out;
 }
 

@@ -41,7 +41,9 @@ enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct 
 
 /* Holds a diagnosis against the report.json of an earlier one, of the same device: d->baseline. `limit`: 0.05 allows steps of 5 % more. */
 enum status report_baseline(struct diagnosis *d, const char *path, double limit, struct error *err);
-enum { BASELINE_WORDS = 256 };
+/* Why a comparison is of steps as recorded. */
+#define REPORT_ONE_GIVEN "As recorded: the time without the profiler was given of one of the two only"
+enum { BASELINE_WORDS = 400 };
 const char *report_baseline_words(const struct baseline *b, char out[BASELINE_WORDS]);
 
 /* ---- of hone tune ---- */

@@ -89,10 +89,13 @@ struct answers report_trace_answers(const struct diagnosis *d);
 /* What people call the trace: its file or folder without the path to it, or the command that was watched. Returns `out`. */
 enum { TITLE_MOST = 256 };
 const char *report_trace_title(const struct diagnosis *d, char out[TITLE_MOST]);
-/* "1000 of 400000 steps are listed: ..."; empty where all are. Returns `out`. */
 /* What busy means where there are several devices; "" where there is one. */
 enum { DEVICES_NOTE_MOST = 256 };
 const char *report_trace_devices_note(const struct diagnosis *d, char out[DEVICES_NOTE_MOST]);
+/* Why the mean step is not as long as a step as recorded; "" where it is. */
+enum { RECORDED_NOTE_MOST = 320 };
+const char *report_trace_recorded_note(const struct diagnosis *d, char out[RECORDED_NOTE_MOST]);
+/* "1000 of 400000 steps are listed: ..."; empty where all are. Returns `out`. */
 enum { STEPS_NOTE_MOST = 256 };
 const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NOTE_MOST]);
 /* What the shares of ops are of, and how much of it is no op's where that is much; empty where there are no ops. Returns `out`. */

@@ -68,12 +68,13 @@ static json_t *gpu(const struct diagnosis *d)
                                          *note ? json_string(note) : json_null(), "busy_share", N(report_ratio(g->busy_us, g->total_us))));
 }
 
-static json_t *corrected(const struct corrected_view *c)
+static json_t *corrected(const struct diagnosis *d)
 {
+    const struct corrected_view *c = &d->corrected;
     json_t *step = json_pack("{s:o,s:o,s:o,s:b,s:o,s:o}", "step_us", N(c->step_us), "low_us", N(c->low_us), "high_us",
                              N(c->high_us), "given", c->given, "recorded_us", N(c->recorded_us), "slowdown",
                              N(report_ratio(c->recorded_us, c->step_us)));
-    return report_merge(step, json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "host_us", N(c->host_us), "device_us",
+    return report_merge(step, json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "no_cold_start", d->all_cold && !c->given, "host_us", N(c->host_us), "device_us",
                                         N(c->device_us), "cost_per_event_us", N(c->cost_per_event_us),
                                         "events_per_step", N(c->events_per_step), "idle_us", N(c->idle_us),
                                         "recorded_idle_us", N(c->recorded_idle_us)));
@@ -169,13 +170,15 @@ json_t *report_trace_document(const struct diagnosis *d)
     char title[TITLE_MOST];
     json_t *numbers = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", W(d->name), "title", W(report_trace_title(d, title)), "device", W(d->device), "trace",
                                 origin(d), "steps", steps(d), "mean_step", step_times(&d->mean), "gpu", gpu(d),
-                                "corrected", corrected(&d->corrected));
+                                "corrected", corrected(d));
     char note[STEPS_NOTE_MOST];
     report_trace_steps_note(d, note);
+    char recorded_note[RECORDED_NOTE_MOST];
+    report_trace_recorded_note(d, recorded_note);
     char ops_note[OPS_NOTE_MOST];
     report_trace_ops_note(d, ops_note);
-    json_t *listed = json_pack("{s:i,s:i,s:o,s:o,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
-                               *note ? json_string(note) : json_null(), "no_op_share", N(d->no_op_share), "ops_note",
+    json_t *listed = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
+                               *note ? json_string(note) : json_null(), "recorded_note", *recorded_note ? json_string(recorded_note) : json_null(), "no_op_share", N(d->no_op_share), "ops_note",
                                *ops_note ? json_string(ops_note) : json_null());
     json_t *more = json_pack("{s:o,s:o,s:o,s:o,s:o}", "ranks", ranks(d), "collectives", report_trace_collectives(d), "launches",
                              launches(&d->launches), "kinds", kinds(d), "warnings", warnings(d));

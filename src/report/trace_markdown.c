@@ -15,6 +15,9 @@ static void put_top(FILE *to, const struct diagnosis *d, const struct plan *plan
     report_markdown_top(to, "Diagnosis of", report_trace_title(d, title), &answers, plan);
 }
 
+/* A given step is what it is. */
+static const char *no_cold_start(const struct diagnosis *d) { return d->all_cold && !d->corrected.given ? " and cold start" : ""; }
+
 static void put_numbers(FILE *to, const struct diagnosis *d)
 {
     const struct corrected_view *c = &d->corrected;
@@ -23,7 +26,7 @@ static void put_numbers(FILE *to, const struct diagnosis *d)
     report_markdown_fact(to, "device", d->device);
     fprintf(to, "| step as recorded | %s (%s%d step%s%s) |\n", report_show_us(d->mean.total_us, a), d->n_steps > 1 ? "mean of " : "", d->n_steps,
             d->n_steps == 1 ? "" : "s", !d->no_step_marks ? "" : d->steps_by ? ", told without step marks" : ": the whole trace, which has no step marks");
-    fprintf(to, "| step without the profiler | %s", report_show_us(c->step_us, a));
+    fprintf(to, "| step without the profiler%s | %s", no_cold_start(d), report_show_us(c->step_us, a));
     if (c->given)
         fputs(d->watched ? ", measured undisturbed" : ", as given", to);
     else
@@ -119,14 +122,17 @@ static void put_corrected(FILE *to, const struct diagnosis *d)
         return;
     number_text a, b;
     fprintf(to, "\n## As recorded and without the profiler\n\nThe profiler costs the host about %s for each of %s recorded "
-            "events per step. Kernels keep their length.\n\n| per step | as recorded | without the profiler |\n|---|---:|---:|\n",
-            report_show_us(c->cost_per_event_us, a), report_show_count(c->events_per_step, b));
+            "events per step. Kernels keep their length.\n\n| per step | as recorded | without the profiler%s |\n|---|---:|---:|\n",
+            report_show_us(c->cost_per_event_us, a), report_show_count(c->events_per_step, b), no_cold_start(d));
     put_corrected_row(to, d->n_steps > 1 ? "step, of those that are judged" : "step", c->recorded_us, c->step_us);
     put_corrected_row(to, "host work, waits left out", NAN, c->host_us);
-    if (!(d->gpu.total_us > 0))
-        return;
-    put_corrected_row(to, "GPU busy", c->device_us, c->device_us);
-    put_corrected_row(to, "GPU idle", c->recorded_idle_us, c->idle_us);
+    if (d->gpu.total_us > 0) {
+        put_corrected_row(to, "GPU busy", c->device_us, c->device_us);
+        put_corrected_row(to, "GPU idle", c->recorded_idle_us, c->idle_us);
+    }
+    char note[RECORDED_NOTE_MOST];
+    if (*report_trace_recorded_note(d, note))
+        fprintf(to, "\n%s\n", note);
 }
 
 static void put_warnings(FILE *to, const struct diagnosis *d)

@@ -17,6 +17,14 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+static bool kernels_equal(const struct diagnosis *d)
+{
+    for (int i = 0; d->steps && i < diagnosis_shown_steps(d); i++)
+        if (d->steps[i].kernels != d->mean.kernels)
+            return false;
+    return true;
+}
+
 static void put_title(const struct screen *s, const struct diagnosis *d)
 {
     number_text n;
@@ -30,7 +38,8 @@ static void put_title(const struct screen *s, const struct diagnosis *d)
     else
         fprintf(s->to, " · %d step%s%s", d->n_steps, d->n_steps == 1 ? "" : "s", d->no_step_marks ? " (no step marks)" : "");
     if (d->mean.kernels || d->gpu.total_us > 0)
-        fprintf(s->to, ", %s kernel%s%s", report_show_count((double)d->mean.kernels, n), d->mean.kernels == 1 ? "" : "s", d->n_steps > 1 ? " each" : "");
+        fprintf(s->to, ", %s kernel%s%s", report_show_count((double)d->mean.kernels, n), d->mean.kernels == 1 ? "" : "s",
+                d->n_steps < 2 ? "" : kernels_equal(d) ? " each" : " on average");
     fprintf(s->to, "%s\n%s", screen_style(s, OFF), screen_style(s, BOLD));
     screen_put_wrapped(s, d->headline, 0);
     fputs(screen_style(s, OFF), s->to);
@@ -55,6 +64,15 @@ static void put_view(const struct screen *s, const char *name, double step_us, d
     screen_put_right(s, report_show_percent(report_ratio(idle_us, step_us), n), 9);
 }
 
+static void put_note(const struct screen *s, const char *note)
+{
+    if (!*note)
+        return;
+    fprintf(s->to, "  %s", screen_style(s, DIM));
+    screen_put_wrapped(s, note, 2);
+    fputs(screen_style(s, OFF), s->to);
+}
+
 /* Both views, so that nobody takes the profiler's gaps for the program's. */
 static void put_views(const struct screen *s, const struct diagnosis *d)
 {
@@ -74,12 +92,11 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
         fprintf(s->to, "  %sthe profiler's cost: %s for each of %s host events in a step%s\n", screen_style(s, DIM),
                 report_show_us(c->cost_per_event_us, a), report_show_count(round(c->events_per_step), b),
                 screen_style(s, OFF));
-    char note[DEVICES_NOTE_MOST];
-    if (*report_trace_devices_note(d, note)) {
-        fprintf(s->to, "  %s", screen_style(s, DIM));
-        screen_put_wrapped(s, note, 2);
-        fputs(screen_style(s, OFF), s->to);
-    }
+    if (d->all_cold && !c->given)
+        put_note(s, "without profiler and cold start: what a process does once is taken out, too");
+    char devices[DEVICES_NOTE_MOST], recorded[RECORDED_NOTE_MOST];
+    put_note(s, report_trace_devices_note(d, devices));
+    put_note(s, report_trace_recorded_note(d, recorded));
 }
 
 static void put_split(const struct screen *s, const struct diagnosis *d)

@@ -57,8 +57,8 @@ json_t *report_trace_views(const struct diagnosis *d)
     const struct trace_peaks *p = &d->peaks;
     json_t *peaks = json_pack("{s:o,s:o,s:i,s:o,s:b}", "tflops", if_positive(p->tflops), "gbps", if_positive(p->gbps), "devices", p->devices, "numbers", W(p->numbers), "given",
                               p->given);
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o}", "baseline", report_baseline_json(d->baseline), "watched", report_watched(d), "roofline", roofs(d), "peaks", peaks, "mfu_percent", if_known(d->n_roofs ? d->mfu_percent : -1),
-                     "products_flops", if_positive(d->products_flops), "modules", modules(d), "modules_are",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:o,s:o,s:s,s:o}", "baseline", report_baseline_json(d->baseline), "watched", report_watched(d), "roofline", roofs(d), "peaks", peaks, "mfu_percent", if_known(d->n_roofs ? d->mfu_percent : -1),
+                     "mfu_at_least", d->mfu_at_least, "uncounted_share", N(d->uncounted_share), "products_flops", if_positive(d->products_flops), "modules", modules(d), "modules_are",
                      d->modules_are_ranges ? "ranges" : "modules", "python", frames(d));
 }
 
@@ -76,8 +76,12 @@ char *report_mfu_words(const struct diagnosis *d)
     if (d->peaks.devices > 1)
         snprintf(each, sizeof each, "%d devices with ", d->peaks.devices);
     if (d->n_roofs && d->mfu_percent > 0)
-        fprintf(to, "%.1f %% of %s%.4g TFLOP/s (%s%s), by %s TFLOP of products whose shapes are known", d->mfu_percent, each, d->peaks.tflops,
+        fprintf(to, "%s%.1f %% of %s%.4g TFLOP/s (%s%s), by %s TFLOP of products whose shapes are known", d->mfu_at_least ? "at least " : "", d->mfu_percent, each, d->peaks.tflops,
                 d->peaks.numbers ? d->peaks.numbers : "products", d->peaks.given ? ", given" : "", report_show_number(d->products_flops / 1e12, a));
+    else if (d->n_roofs && d->mfu_at_least)
+        fputs("not known", to);
+    if (d->n_roofs && d->mfu_at_least)
+        fprintf(to, "; of %.0f %% of the device's time, in products, convolutions and attention, the arithmetic is not known", 100 * d->uncounted_share);
     if (fclose(to) == 0 && size)
         return text;
     free(text);

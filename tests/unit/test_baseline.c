@@ -72,6 +72,7 @@ static void a_step_that_takes_longer_fails_and_says_what_does(void **state)
 static void a_slower_machine_is_taken_out(void **state)
 {
     (void)state;
+    char words[BASELINE_WORDS];
     struct error err;
     struct model fast = model_new(HOST_BOUND), slow = model_new(HOST_BOUND);
     slow.host_us *= 1.2;
@@ -80,6 +81,63 @@ static void a_slower_machine_is_taken_out(void **state)
     assert_ok(report_baseline(&after.d, path, 0.05, &err), err);
     assert_true(after.d.baseline->host_factor > 1.1);
     assert_false(after.d.baseline->slower);
+    assert_true(after.d.baseline->forgiven);                           /* which is said: it may be the program's own change */
+    assert_true(after.d.baseline->full_change > 0.1);
+    assert_non_null(strstr(report_baseline_words(after.d.baseline, words), "with it the step is +"));
+    after.d.trace->origin.has_stacks = !after.d.trace->origin.has_stacks;
+    assert_ok(report_baseline(&after.d, path, 0.05, &err), err);       /* what else was recorded cost the host, too */
+    assert_near(after.d.baseline->host_factor, 1, 0, "not recorded alike");
+    judged_release(&before);
+    judged_release(&after);
+}
+
+/* Steps on a CPU: products, and small ops around them. */
+static struct judged judge_cpu(double product_us)
+{
+    struct traced t = traced_new();
+    for (int step = 0; step < 4; step++) {
+        traced_step_begin(&t, step);
+        for (int i = 0; i < 20; i++) {
+            traced_op(&t, "aten::addmm", product_us);
+            traced_op(&t, "aten::relu", 50);
+        }
+        traced_step_end(&t);
+    }
+    return trace_judge(t.trace, 0);
+}
+
+/* There the ops are the work: nothing tells a busy machine from a slower program. */
+static void on_a_cpu_slower_ops_are_a_slower_step(void **state)
+{
+    (void)state;
+    struct error err;
+    struct judged before = judge_cpu(500), after = judge_cpu(650);
+    write_report(&before.d);
+    assert_ok(report_baseline(&after.d, path, 0.05, &err), err);
+    assert_near(after.d.baseline->host_factor, 1, 0, "nothing is taken out");
+    assert_true(after.d.baseline->slower);
+    assert_true(after.d.baseline->change > 0.2);
+    judged_release(&before);
+    judged_release(&after);
+}
+
+/* The same trace, of which the time without the profiler is known once, and once not. */
+static void a_given_step_is_not_compared_with_an_estimated_one(void **state)
+{
+    (void)state;
+    char words[BASELINE_WORDS];
+    struct error err;
+    struct model a = model_new(HOST_BOUND), b = model_new(HOST_BOUND);
+    struct judged before = model_judge(&a, 0), after = model_judge(&b, 0.7 * model_step_us(&b));
+    assert_true(after.d.corrected.given);
+    write_report(&before.d);
+    assert_ok(report_baseline(&after.d, path, 0.05, &err), err);
+    assert_true(after.d.baseline->as_recorded);
+    assert_near(after.d.baseline->change, 0, 1e-6, "no change");
+    assert_non_null(strstr(report_baseline_words(after.d.baseline, words), "as recorded"));
+    write_report(&after.d);
+    assert_ok(report_baseline(&before.d, path, 0.05, &err), err);
+    assert_near(before.d.baseline->change, 0, 1e-6, "nor the other way");
     judged_release(&before);
     judged_release(&after);
 }
@@ -112,6 +170,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_that_takes_longer_fails_and_says_what_does),
         cmocka_unit_test(a_slower_machine_is_taken_out),
+        cmocka_unit_test(on_a_cpu_slower_ops_are_a_slower_step),
+        cmocka_unit_test(a_given_step_is_not_compared_with_an_estimated_one),
         cmocka_unit_test(what_is_no_report_is_refused_by_name),
     };
     const int fd = mkstemp(path);

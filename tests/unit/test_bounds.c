@@ -49,7 +49,8 @@ static void waits_that_nothing_explains_stay(void **state)
     struct judged j = model_judge(&m, 0);
     const struct corrected_view *c = &j.d.corrected;
     assert_true(c->step_us >= 10000);
-    assert_true(c->low_us <= c->step_us && c->step_us <= c->high_us && c->high_us <= c->recorded_us * 1.0001);
+    assert_true(c->low_us <= c->step_us && c->step_us <= c->high_us && c->step_us <= c->recorded_us * 1.0001);
+    assert_true(c->high_us <= c->recorded_us * 1.0601);     /* another run may take longer by so much, with or without the profiler */
     assert_true(c->step_us >= c->recorded_us - c->cost_per_event_us * c->events_per_step - 1);
     judged_release(&j);
 }

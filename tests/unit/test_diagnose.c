@@ -129,6 +129,31 @@ static void a_fault_of_the_host_pays_after_the_devices_in_a_step_that_the_device
     judged_release(&j);
 }
 
+static void wait_for_a_batch(struct model *m)
+{
+    traced_begin(&m->t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    traced_idle(&m->t, 20000);
+    traced_end(&m->t);
+}
+
+/* The headline, the largest part and the finding say one thing in one figure: of the step without the profiler. */
+static void a_loader_has_one_share_of_the_step(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.data = wait_for_a_batch;
+    struct judged j = model_judge(&m, 0);
+    char share[32], largest[64];
+    const double percent = 100 * 20e3 / j.d.corrected.step_us;
+    snprintf(share, sizeof share, ", %.0f %%, are in the loader", percent);
+    snprintf(largest, sizeof largest, "the data loader: 20.0 ms, %.0f %% of the step", percent);
+    assert_string_equal(j.d.bound_by, "data");
+    assert_non_null(strstr(j.d.headline, share));
+    assert_string_equal(j.d.largest, largest);
+    assert_near(100 * assert_found(&j, "data-stall")->share, percent, 1, "of the finding");
+    judged_release(&j);
+}
+
 /* ---- the roadmap ---- */
 
 static void assert_phases(const struct diagnosis *d)
@@ -386,6 +411,56 @@ static void a_straggler_is_named(void **state)
     trace_free(traces[1]);
 }
 
+/* A step of 8 ms: 4 of work, on the last rank 6, and an exchange of 2 that nothing hides, before which the others wait for it. */
+static struct trace *waiting_rank(int rank, bool last)
+{
+    struct traced t = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&t, i);
+        for (int k = 0; k < 20; k++)
+            traced_run(&t, "aten::mm", 20, "gemm", last ? 300 : 200);
+        traced_run(&t, "c10d::allreduce_", 20, "ncclDevKernel_AllReduce", last ? 2000 : 4000);
+        traced_wait(&t, "cudaStreamSynchronize");
+        traced_step_end(&t);
+    }
+    t.trace->origin.rank = rank;
+    t.trace->origin.path = last ? "last" : "first";
+    return t.trace;
+}
+
+/* Neither is part of the other: a step without the delay and with a hidden exchange takes 4 of 8 ms. */
+static void the_stragglers_delay_and_the_exchange_add_up(void **state)
+{
+    (void)state;
+    for (int last = 0; last < 2; last++) {
+        struct trace *traces[] = {waiting_rank(0, !last), waiting_rank(1, last)};
+        struct judged j;
+        judge_two(&j, traces);
+        const double delay = assert_found(&j, "straggler")->speedup, exchange = assert_found(&j, "exposed-comm")->speedup;
+        const double together = 1 / (1 / delay + 1 / exchange - 1), roadmap = j.d.phases[j.d.n_phases - 1].speedup;
+        assert_true(together > 1.7);
+        assert_near(roadmap, together, 0.1 * together, "everything together");
+        if (last)                           /* the headline is the first rank's, which waits */
+            assert_non_null(strstr(j.d.headline, "on average 1.00 ms of a step for other ranks and 2.00 ms for the exchange itself."));
+        diagnosis_release(&j.d);
+        trace_free(traces[0]);
+        trace_free(traces[1]);
+    }
+}
+
+static void an_exchange_that_nobody_is_late_for_is_no_wait_for_ranks(void **state)
+{
+    (void)state;
+    struct trace *traces[] = {waiting_rank(0, false), waiting_rank(1, false)};
+    struct judged j;
+    judge_two(&j, traces);
+    assert_string_equal(j.d.bound_by, "communication");
+    assert_non_null(strstr(j.d.headline, "hardly any of it for another rank: it is the exchange itself."));
+    diagnosis_release(&j.d);
+    trace_free(traces[0]);
+    trace_free(traces[1]);
+}
+
 static void ranks_that_keep_pace_have_no_straggler(void **state)
 {
     (void)state;
@@ -540,12 +615,15 @@ int main(void)
         cmocka_unit_test(phases_are_cumulative),
         cmocka_unit_test(the_corrected_view_is_consistent),
         cmocka_unit_test(without_marks_the_trace_is_one_step_and_says_so),
+        cmocka_unit_test(a_loader_has_one_share_of_the_step),
         cmocka_unit_test(a_trace_of_the_host_alone_is_bound_by_the_cpu),
         cmocka_unit_test(a_trace_of_the_device_alone_is_not_bound_by_a_host_that_is_not_seen),
         cmocka_unit_test(without_correlations_the_device_is_not_idle),
         cmocka_unit_test(what_is_missing_is_told_apart),
         cmocka_unit_test(hostile_names_change_nothing),
         cmocka_unit_test(a_straggler_is_named),
+        cmocka_unit_test(the_stragglers_delay_and_the_exchange_add_up),
+        cmocka_unit_test(an_exchange_that_nobody_is_late_for_is_no_wait_for_ranks),
         cmocka_unit_test(ranks_that_keep_pace_have_no_straggler),
         cmocka_unit_test(many_ops_one_behind_the_other),
         cmocka_unit_test(many_launches_waits_and_copies),

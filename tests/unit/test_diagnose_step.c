@@ -28,6 +28,7 @@ static void the_recorded_step_is_of_the_steps_that_are_replayed(void **state)
     assert_near(c->recorded_us, mean_us, 0.001 * mean_us, "as recorded");
     assert_near(c->recorded_us, j.d.mean.total_us, 0.001 * mean_us, "the mean step");
     assert_near(c->recorded_us - c->step_us, c->cost_per_event_us * c->events_per_step, 0.001 * mean_us, "the profiler's cost");
+    assert_true(c->low_us <= 0.94 * c->step_us && c->high_us >= 1.06 * c->step_us);         /* as two runs of one step differ anyway */
     judged_release(&j);
 }
 
@@ -55,6 +56,45 @@ static void a_device_that_fills_its_steps_sets_their_pace(void **state)
         assert_near(c->recorded_us, 6000, 60, "as recorded");
         assert_near(c->device_us, 6000, 60, "device");
         assert_true(c->step_us <= 1.001 * c->recorded_us);
+        judged_release(&j);
+    }
+}
+
+/* The device fills steps of 4 ms; in one of eight the host writes a file for 2 s. */
+static struct judged judge_saving(int at)
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < 8; i++) {
+        traced_step_begin(&m, i);
+        for (int k = 0; k < 10; k++)
+            traced_run(&m, "aten::mm", 50, "gemm", 400);
+        traced_wait(&m, "cudaStreamSynchronize");
+        if (i == at) {
+            traced_begin(&m, EVENT_ANNOTATION, "save_checkpoint");
+            traced_idle(&m, 2e6);
+            traced_end(&m);
+        }
+        traced_step_end(&m);
+    }
+    return trace_judge(m.trace, 0);
+}
+
+static void one_odd_step_is_not_the_verdict_for_all(void **state)
+{
+    (void)state;
+    static const int places[] = {5, 0, 7};
+    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+        struct judged j = judge_saving(places[k]);
+        char words[128];
+        snprintf(words, sizeof words, "step %d is not like the others and left out of what is judged: it takes 2.00 s", places[k]);
+        assert_int_equal(j.d.n_steps, 7);
+        assert_near(j.d.corrected.recorded_us, 4060, 60, "as recorded");
+        assert_near(j.d.mean.total_us, 4060, 60, "the mean step");
+        assert_true(j.d.gpu.idle_us < 0.1 * j.d.gpu.total_us);
+        assert_string_equal(j.d.bound_by, "device");
+        assert_int_equal(j.d.n_warnings, 1);
+        assert_non_null(strstr(j.d.warnings[0], words));
+        assert_non_null(strstr(j.d.warnings[0], "save_checkpoint in it, which the others do not have, takes 2.00 s"));
         judged_release(&j);
     }
 }
@@ -168,6 +208,8 @@ static void devices_in_turns_have_one_busy_time_everywhere(void **state)
     assert_near(d->gpu.busy_us, 4 * 18000, 1, "busy in all");
     assert_near(d->gpu.busiest_us, 4 * 9000, 1, "the busiest");
     assert_string_equal(d->bound_by, "device");
+    assert_non_null(strstr(d->headline, "The devices take turns: one of 2 works for 18.0 ms of a step"));
+    assert_null(strstr(d->first_action, "Nothing that is worth changing"));
     for (int i = 0; i < d->n_findings; i++)                 /* nothing wins more than the time in which none works */
         if (strcmp(d->findings[i].rule, "small-batch"))
             assert_true(d->findings[i].speedup <= d->corrected.recorded_us / d->corrected.device_us);
@@ -256,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_host_that_runs_ahead_does_not_make_the_given_step_absurd),
         cmocka_unit_test(the_recorded_step_is_of_the_steps_that_are_replayed),
         cmocka_unit_test(a_device_that_fills_its_steps_sets_their_pace),
+        cmocka_unit_test(one_odd_step_is_not_the_verdict_for_all),
         cmocka_unit_test(what_lies_between_missing_marks_is_part_of_no_step),
         cmocka_unit_test(gaps_may_be_many),
         cmocka_unit_test(numbers_that_jump_without_time_between_are_no_gap),

@@ -55,6 +55,22 @@ static void of_cold_steps_alone_what_is_done_once_is_taken_out(void **state)
     judged_release(&k);
 }
 
+/* Without marks the step is the device's time: what the host did once before it is no part of it. */
+static void what_lies_before_the_step_is_not_taken_out_of_it(void **state)
+{
+    (void)state;
+    struct traced t = traced_new();
+    traced_at(&t, EVENT_RUNTIME, "cudaDeviceGetStreamPriorityRange", t.now_us, 2e6);
+    traced_idle(&t, 2e6);
+    traced_run(&t, "aten::mm", 40, "gemm", 100);
+    take_memory(&t, 50000);
+    traced_run(&t, "aten::add", 40, "elementwise", 100);
+    struct judged j = trace_judge(t.trace, 0);
+    assert_true(j.d.all_cold);
+    assert_true(warns(&j.d, "only cold steps were recorded: 50.0 ms in them are work that a process does once (50.0 ms in one cudaMalloc)"));
+    judged_release(&j);
+}
+
 static void churn(struct model *m)
 {
     take_memory(&m->t, 2000);
@@ -97,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cold_first_step_is_left_out),
         cmocka_unit_test(of_cold_steps_alone_what_is_done_once_is_taken_out),
+        cmocka_unit_test(what_lies_before_the_step_is_not_taken_out_of_it),
         cmocka_unit_test(what_comes_in_every_step_is_not_cold),
         cmocka_unit_test(a_full_queue_is_not_cold),
     };

@@ -175,6 +175,48 @@ static void one_that_is_no_rank_is_left_out(void **state)
     release(&g);
 }
 
+/* Moves a trace in time, as the second cycle of a profiler's schedule. */
+static struct trace *later(struct trace *t, double us)
+{
+    for (int64_t i = 0; i < t->n; i++)
+        t->events[i].start_ns += (int64_t)(us * 1e3);
+    return t;
+}
+
+static struct trace *cycle(const char *path, int rank, double late_us, double at_us)
+{
+    return later(as_rank(on_host(path, "gloo:all_reduce", late_us), rank, 3), at_us);
+}
+
+/* Two recordings of each rank are not twice as many ranks, of which none is alone the last. */
+static void of_each_rank_one_recording_goes_on(void **state)
+{
+    (void)state;
+    const double next = 1e8;
+    struct given g = {.traces = {cycle("0a.json", 0, 0, 0), cycle("0b.json", 0, 0, next), cycle("1a.json", 1, 0, 0), cycle("1b.json", 1, 0, next + 50),
+                                 cycle("2a.json", 2, 9000, 0), cycle("2b.json", 2, 9000, next)}};
+    judge_given(&g);
+    assert_string_equal(said(&g), "several traces are of one rank: those that were recorded together last are judged, one of each rank, and 3 are left out: "
+                        "'0a.json', '1a.json', '2a.json'\n");
+    assert_int_equal(g.j.d.n_ranks, 3);
+    assert_ptr_equal(g.j.d.trace, g.traces[1]);
+    assert_string_equal(assert_found(&g.j, "straggler")->where, "rank 2");
+    release(&g);
+}
+
+/* The last cycle was cut off: the one before it has all ranks. */
+static void a_cycle_that_lacks_ranks_is_left_out(void **state)
+{
+    (void)state;
+    const double next = 1e8;
+    struct given g = {.traces = {cycle("0a.json", 0, 0, 0), cycle("0b.json", 0, 0, next), cycle("1a.json", 1, 0, 0), cycle("1b.json", 1, 0, next),
+                                 cycle("2a.json", 2, 9000, 0)}};
+    judge_given(&g);
+    assert_non_null(strstr(said(&g), "2 are left out: '0b.json', '1b.json'\n"));
+    assert_int_equal(g.j.d.n_ranks, 3);
+    release(&g);
+}
+
 /* ---- ranks that are missing ---- */
 
 #define AMONG ": who waits for them is not seen, and the slowest may be among them\n"
@@ -231,6 +273,8 @@ int main(void)
         cmocka_unit_test(guessed_numbers_make_no_job),
         cmocka_unit_test(ranks_of_a_job_go_on_together),
         cmocka_unit_test(one_that_is_no_rank_is_left_out),
+        cmocka_unit_test(of_each_rank_one_recording_goes_on),
+        cmocka_unit_test(a_cycle_that_lacks_ranks_is_left_out),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(many_missing_ranks_are_cut_short),
         cmocka_unit_test(a_single_rank_lacks_none),

@@ -62,6 +62,20 @@ static void a_host_that_was_slower_is_taken_out(void **state)
     pair_release(&q);
 }
 
+static void a_given_step_is_not_compared_with_an_estimated_one(void **state)
+{
+    (void)state;
+    struct model a = model_new(HOST_BOUND), b = model_new(HOST_BOUND);
+    struct pair p = {.a = model_judge(&a, 0.7 * model_step_us(&a)), .b = model_judge(&b, 0)};
+    struct error err;
+    assert_true(p.a.d.corrected.given);
+    assert_ok(diagnosis_diff(&p.d, &p.a.d, &p.b.d, &err), err);
+    assert_true(p.d.as_recorded);
+    assert_near(p.d.a_step_us, p.d.b_step_us, 1e-9, "the same trace");
+    assert_near(p.d.a_step_us, p.a.d.corrected.recorded_us, 1e-9, "as recorded");
+    pair_release(&p);
+}
+
 static void ops_are_compared_by_their_time_on_the_device(void **state)
 {
     (void)state;
@@ -108,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_compared_without_the_profiler),
         cmocka_unit_test(a_host_that_was_slower_is_taken_out),
+        cmocka_unit_test(a_given_step_is_not_compared_with_an_estimated_one),
         cmocka_unit_test(ops_are_compared_by_their_time_on_the_device),
         cmocka_unit_test(kernels_of_different_devices_are_matched_by_op),
     };

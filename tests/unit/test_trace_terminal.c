@@ -452,6 +452,33 @@ static void a_slower_trace_is_called_slower(void **state)
     free(empty);
 }
 
+/* Two values for one word are explained where both are seen. */
+static void a_mean_that_is_another_step_is_explained(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    char *same = screen(&s, false);
+    assert_null(strstr(same, "the mean of all steps"));
+    free(same);
+    s.d.mean.total_us = 1.5 * s.d.corrected.recorded_us;
+    char *t = screen(&s, false);
+    assert_has(t, "each without what the device had");
+    assert_has(t, "with it, is 57.3 ms.");
+    free(t);
+}
+
+/* "each" is of steps that have equally many. */
+static void kernels_of_unequal_steps_are_a_mean(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    struct trace_step steps[4] = {{.kernels = 812}, {.kernels = 812}, {.kernels = 800}, {.kernels = 824}};
+    s.d.steps = steps;
+    char *t = screen(&s, false);
+    assert_has(t, "4 steps, 812 kernels on average\n");
+    free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +498,8 @@ int main(void)
         cmocka_unit_test(hostile_names_stay_text),
         cmocka_unit_test(a_diagnosis_of_nothing_can_be_shown),
         cmocka_unit_test(a_trace_without_steps_says_so),
+        cmocka_unit_test(a_mean_that_is_another_step_is_explained),
+        cmocka_unit_test(kernels_of_unequal_steps_are_a_mean),
         cmocka_unit_test(traces_that_take_as_long_are_as_fast),
         cmocka_unit_test(the_comparison_has_both_sides),
         cmocka_unit_test(a_slower_trace_is_called_slower),

@@ -1,6 +1,8 @@
 /* A trace by ops against the device's peaks, by modules and ranges, by Python functions; names of kernels shortened to what differs. */
 #include "unit/trace_models.h"
 
+#include "analyze/traced/study.h"
+
 static void name_device(struct trace *t, const char *name)
 {
     t->devices = xrealloc(t->devices, sizeof *t->devices);
@@ -54,6 +56,23 @@ static void ops_are_held_against_the_peaks_of_the_device(void **state)
     assert_near(j.d.mfu_percent, 100 * flops / 100e-6 / 989e12, 1e-6, "MFU in the step that was given");
     assert_string_equal(j.d.peaks.numbers, "16 bits");
     judged_release(&j);
+}
+
+/* A name inside of another is another device. */
+static void peaks_are_found_by_whole_words(void **state)
+{
+    (void)state;
+    static const struct { const char *device; double bf16, gbps; } cases[] = {
+        {"NVIDIA L4", 121, 300}, {"NVIDIA L40", 181, 864}, {"NVIDIA L40S", 362, 864}, {"NVIDIA A40", 149.7, 696}, {"NVIDIA RTX A4000", 0, 0},
+        {"NVIDIA A100-SXM4-40GB", 312, 1555}, {"NVIDIA A100-SXM4-80GB", 312, 2039}, {"NVIDIA A10G", 70, 600}, {"NVIDIA A10", 125, 600},
+        {"NVIDIA H100 80GB HBM3", 989, 3350}, {"NVIDIA H200", 989, 4800}, {"NVIDIA GH200 480GB", 989, 4000}, {"Tesla V100-SXM2-16GB", 125, 900}, {"Tesla T4", 65, 320},
+        {"Quadro T400", 0, 0}, {"NVIDIA GeForce RTX 4090", 165.2, 1008}, {"NVIDIA GeForce RTX 4090 Laptop GPU", 0, 0},
+        {"AMD Instinct MI300X", 1307, 5300}, {"AMD Instinct MI250X/MI250", 191.5, 1638}, {"unknown device", 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct device_peak p = device_peak(cases[i].device);
+        assert_near(p.tflops[PEAK_16], cases[i].bf16, 0, cases[i].device);
+        assert_near(p.gbps, cases[i].gbps, 0, cases[i].device);
+    }
 }
 
 /* Products of two devices are held against the peaks of both; an op against that of the one it ran on. */
@@ -144,6 +163,36 @@ static void convolutions_and_attention_have_their_arithmetic(void **state)
     assert_near(roof(&j.d, "aten::convolution_backward")->flops, 2 * conv, 1, "two products");
     assert_near(roof(&j.d, "aten::_flash_attention_forward")->flops, 2 * 2.0 * 2 * 8 * 128 * 256 * 64, 1, "two products of all pairs");
     judged_release(&j);
+}
+
+static struct judged judge_strideless(double conv_us, double mm_us)
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_inputs(&m, traced_run(&m, "aten::cudnn_convolution", 40, "implicit_gemm", conv_us), "[[8, 16, 32, 32], [64, 16, 3, 3], []]", F32);
+        traced_inputs(&m, traced_run(&m, "aten::mm", 40, "nvjet_gemm", mm_us), "[[1024, 1024], [1024, 1024]]", F32);
+        traced_inputs(&m, traced_run(&m, "aten::_cudnn_attention_forward", 40, "cudnn_flash_fprop", 1), "[[2, 8, 128, 64], [2, 8, 256, 64], [2, 8, 256, 64]]", BF16);
+        traced_step_end(&m);
+    }
+    name_device(m.trace, "NVIDIA H200");
+    return trace_judge(m.trace, 0);
+}
+
+/* Without strides nothing is known of a convolution's arithmetic. */
+static void what_is_not_counted_makes_mfu_a_lower_bound_or_none(void **state)
+{
+    (void)state;
+    struct judged some = judge_strideless(20, 50), most = judge_strideless(80, 50), few = judge_strideless(1, 50);
+    assert_near(roof(&some.d, "aten::_cudnn_attention_forward")->flops, 2 * 2.0 * 2 * 8 * 128 * 256 * 64, 1, "two products of all pairs");
+    assert_near(roof(&some.d, "aten::cudnn_convolution")->percent, -1, 0, "nor which peak is its bound");
+    assert_true(some.d.mfu_percent > 0 && some.d.mfu_at_least);
+    assert_near(some.d.uncounted_share, 20.0 / 71, 1e-9, "convolutions");
+    assert_true(few.d.mfu_percent > 0 && !few.d.mfu_at_least);
+    assert_near(most.d.mfu_percent, -1, 0, "most is not known");
+    judged_release(&some);
+    judged_release(&most);
+    judged_release(&few);
 }
 
 /* Of a table ops read the rows or numbers that they pick, and the places of these. */
@@ -335,10 +384,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_are_held_against_the_peaks_of_the_device),
+        cmocka_unit_test(peaks_are_found_by_whole_words),
         cmocka_unit_test(a_step_of_two_devices_has_two_peaks),
         cmocka_unit_test(a_product_in_parts_has_the_peak_of_its_product),
         cmocka_unit_test(peaks_that_are_given_count),
         cmocka_unit_test(convolutions_and_attention_have_their_arithmetic),
+        cmocka_unit_test(what_is_not_counted_makes_mfu_a_lower_bound_or_none),
         cmocka_unit_test(of_a_table_only_what_is_picked_is_moved),
         cmocka_unit_test(copies_can_be_the_largest_part),
         cmocka_unit_test(modules_have_their_forward_and_backward),

@@ -214,6 +214,32 @@ static void of_calls_with_one_number_the_launch_before_the_work_is_taken(void **
     trace_free(m.trace);
 }
 
+/* Two processes with the same numbers at the same times: each device is one's. */
+static void work_of_merged_processes_goes_to_its_own(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    const int process[] = {m.host, traced_track(&m, TRACK_HOST_THREAD, 2, 1)}, device[] = {m.stream, traced_track(&m, TRACK_DEVICE_STREAM, 1, 7)};
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < 2; k++) {
+            m.host = process[k];
+            m.stream = device[k];
+            traced_get(&m, traced_at(&m, EVENT_RUNTIME, "cudaLaunchKernel", 100 * i, 5))->link = i;
+            traced_get(&m, traced_at(&m, EVENT_KERNEL, "gemm", 100 * i + 10, 50))->link = i;
+        }
+    struct view v = traced_view(m.trace);
+    assert_int_equal(v.n_processes, 2);
+    for (int i = 0; i < v.n_device; i++) {
+        assert_true(v.launch[i] >= 0);
+        const struct trace_track *host = &m.trace->tracks[view_event(&v, v.launch[i])->track], *stream = &m.trace->tracks[view_event(&v, v.device + i)->track];
+        assert_int_equal(host->pid, stream->pid + 1);
+    }
+    for (int i = 0; i < v.n_host; i++)
+        assert_true(v.launched[i] >= 0);
+    view_release(&v);
+    trace_free(m.trace);
+}
+
 /* ---- steps ---- */
 
 static void host_events_go_by_time_and_device_events_by_launch(void **state)
@@ -509,6 +535,7 @@ int main(void)
         cmocka_unit_test(jitter_and_late_annotations_do_not_adopt),
         cmocka_unit_test(work_is_linked_to_its_call),
         cmocka_unit_test(of_calls_with_one_number_the_launch_before_the_work_is_taken),
+        cmocka_unit_test(work_of_merged_processes_goes_to_its_own),
         cmocka_unit_test(host_events_go_by_time_and_device_events_by_launch),
         cmocka_unit_test(a_step_marked_twice_is_one),
         cmocka_unit_test(without_marks_the_devices_time_is_a_step),

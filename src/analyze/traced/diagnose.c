@@ -108,20 +108,31 @@ static double recorded_ns(const struct diagnosis *d, const struct replay *r, dou
     return pace > 0 ? fmax(marks, pace) : fmax(marks + lag_ns(r), device_ns);
 }
 
+/* Of a call that a process does once, what lies in its step: the host may begin long before a step that is the device's time. */
+static double cold_ns_in_step(const struct replay *r, int32_t k)
+{
+    const struct event *e = view_event(r->v, r->cold[k].event);
+    if (e->step < 0)
+        return 0;
+    const struct step_window *w = &r->v->steps[e->step];
+    const int64_t from = most(e->start_ns, w->start_ns), end = most(w->end_ns, w->device_end_ns), to = event_end(e) < end ? event_end(e) : end;
+    return fmin((double)most(to - from, 0), (double)r->cold[k].ns);
+}
+
 static void warn_of_cold(struct diagnosis *d, const struct replay *r)
 {
     int32_t longest = -1;
     double ns = 0;
     for (int32_t k = 0; k < r->n_cold; k++) {
-        ns += (double)r->cold[k].ns;
-        longest = longest < 0 || r->cold[k].ns > r->cold[longest].ns ? k : longest;
+        ns += cold_ns_in_step(r, k);
+        longest = longest < 0 || cold_ns_in_step(r, k) > cold_ns_in_step(r, longest) ? k : longest;
     }
     d->cold_steps = r->cold_steps;
     d->all_cold = r->all_cold;
     if (!r->cold_steps)
         return;
     const char *name = view_name(r->v, r->cold[longest].event);
-    const char *one = text_us(&d->arena, (double)r->cold[longest].ns / 1e3);
+    const char *one = text_us(&d->arena, cold_ns_in_step(r, longest) / 1e3);
     if (r->all_cold)
         warn(d, arena_printf(&d->arena, "only cold steps were recorded: %s in them are work that a process does once (%s in one %.80s) and are "
                              "taken out; what is left is not sure: record after warm-up", text_us(&d->arena, ns / 1e3), one, name));
@@ -173,9 +184,10 @@ static void fill_corrected(struct study *s, const struct costs *costs, double gi
     s->base_ns = base.before_ns;
     s->unexplained_ns = base.floor_ns - fmin(base.floor_ns, s->device_ns);
     const double low = judge_gain(s, costs->high, NULL).before_ns, high = judge_gain(s, costs->low, NULL).before_ns;
-    const double step = given_ns > 0 ? given_ns : s->base_ns;
+    const double step = given_ns > 0 ? given_ns : s->base_ns, noise = given_ns > 0 ? 0 : judge_noise(s);
     s->d->corrected = (struct corrected_view){
-        .step_us = step / 1e3, .low_us = (given_ns > 0 ? step : low) / 1e3, .high_us = (given_ns > 0 ? step : high) / 1e3,
+        .step_us = step / 1e3, .low_us = (given_ns > 0 ? step : low) * (1 - noise) / 1e3,
+        .high_us = (given_ns > 0 ? step : high) * (1 + noise) / 1e3,
         .given = given_ns > 0, .recorded_us = recorded / 1e3, .host_us = s->host_ns / 1e3, .device_us = s->device_ns / 1e3,
         .cost_per_event_us = r->events > 0 ? fmax(all_host_ns(r) - s->host_ns, 0) / r->events / 1e3 : 0, .events_per_step = r->events,
         .idle_us = (step > s->device_ns ? step - s->device_ns : 0) / 1e3,
@@ -265,6 +277,13 @@ static void warn_of_lost_device(struct diagnosis *d, const struct view *v)
                              "numbers of the device are too low", (long long)n.alone, (long long)n.launches));
 }
 
+/* Each has its own steps and waits; marks of one number are one step here. */
+static void warn_of_processes(struct diagnosis *d, const struct view *v)
+{
+    if (v->n_processes > 1)
+        warn(d, arena_printf(&d->arena, "%d processes start work in this file, and are judged as one: give the trace of each on its own, as ranks of a job", v->n_processes));
+}
+
 static void warn_of_marks(struct diagnosis *d, const struct view *v)
 {
     if (d->steps_by)
@@ -280,12 +299,64 @@ static void warn_of_gaps(struct diagnosis *d, const struct view *v)
 {
     int first = 0, n = 0;
     for (int i = v->n_steps - 1; i > 0; i--)
-        if (v->steps[i].after_gap)
+        if (v->steps[i].after_gap && !v->steps[i].after_odd)
             first = i, n++;
     if (n)
         warn(d, arena_printf(&d->arena, "step marks are missing: behind ProfilerStep#%lld comes #%lld%s; what lies between is taken for no step",
                              (long long)v->steps[first - 1].number, (long long)v->steps[first].number,
                              n > 1 ? arena_printf(&d->arena, ", and so in %d place%s more", n - 1, n > 2 ? "s" : "") : ""));
+}
+
+static bool in_window(const struct event *e, const struct step_window *w) { return e->start_ns >= w->host_start_ns && e->start_ns < w->host_end_ns; }
+
+/* The longest call of the host in it that no other step has; -1: all have such. */
+static int32_t longest_in(const struct view *v, const struct step_window *w)
+{
+    bool *usual = xcalloc((size_t)v->trace->n_names + 1, sizeof *usual);
+    int32_t longest = -1;
+    for (int32_t i = 0; i < v->n_host; i++)
+        usual[view_event(v, i)->name] |= view_event(v, i)->step >= 0;
+    for (int32_t i = 0; i < v->n_host; i++) {
+        const struct event *e = view_event(v, i);
+        if (in_window(e, w) && !usual[e->name] && (longest < 0 || e->duration_ns > view_event(v, longest)->duration_ns))
+            longest = i;
+    }
+    free(usual);
+    return longest;
+}
+
+static int64_t kernels_in(const struct view *v, const struct step_window *w)
+{
+    int64_t n = 0;
+    for (int32_t i = 0; i < v->n_device; i++) {
+        const int32_t launch = v->launch[i];
+        n += view_event(v, v->device + i)->kind == EVENT_KERNEL && in_window(view_event(v, launch >= 0 ? launch : v->device + i), w);
+    }
+    return n;
+}
+
+/* What is in it, so that it is told from the others. */
+static const char *what_is_in(struct diagnosis *d, const struct view *v, const struct odd_step *o)
+{
+    const int32_t longest = longest_in(v, &o->window);
+    const char *call = longest < 0 ? "" : arena_printf(&d->arena, "; %.80s in it, which the others do not have, takes %s",
+                                                       view_name(v, longest), text_us(&d->arena, (double)view_event(v, longest)->duration_ns / 1e3));
+    const int64_t kernels = kernels_in(v, &o->window);
+    return kernels == d->mean.kernels ? call : arena_printf(&d->arena, "%s; it has %lld kernels, the others %lld", call, (long long)kernels, (long long)d->mean.kernels);
+}
+
+/* Each on its own; of many the first ones. */
+static void warn_of_odd(struct diagnosis *d, const struct view *v)
+{
+    enum { MOST_TOLD = 5 };
+    for (int i = 0; i < v->n_odd && i < MOST_TOLD; i++) {
+        const struct odd_step *o = &v->odd[i];
+        warn(d, arena_printf(&d->arena, "step %lld is not like the others and left out of what is judged: it takes %s, %.3g times the median of %s%s",
+                             (long long)o->window.number, text_us(&d->arena, o->ns / 1e3), o->ns / o->usual_ns, text_us(&d->arena, o->usual_ns / 1e3),
+                             what_is_in(d, v, o)));
+    }
+    if (v->n_odd > MOST_TOLD)
+        warn(d, arena_printf(&d->arena, "and so are %d other steps", v->n_odd - MOST_TOLD));
 }
 
 static struct diagnose_options options_of(const struct diagnose_options *options, int trace)
@@ -303,12 +374,15 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
     enum status st = view_init(&v, t, err);
     if (st != OK)
         return st;
+    view_take_out_odd(&v, replay_cold_steps(&v));
     d->trace = t;
     d->device = arena_printf(&d->arena, "%s", device_name(&v));
     fill_numbers(d, &v);
     if (d->no_step_marks)
         warn_of_marks(d, &v);
+    warn_of_processes(d, &v);
     warn_of_gaps(d, &v);
+    warn_of_odd(d, &v);
     warn_of_lost_device(d, &v);
     collectives_find(comm, &v);
     d->ranks = arena_alloc(&d->arena, sizeof *d->ranks);
@@ -363,6 +437,7 @@ static void judge_job(struct diagnosis **ranks, struct rank_comm *comm, int n)
     job_plan(&j, phases, n_phases);
     judge_answers(d);
     list_ranks(d, &j);
+    judge_waits(d);
     job_release(&j);
 }
 
@@ -420,13 +495,15 @@ static void swap_traces(struct judged_traces *j, int a, int b)
 static void leave_out_others(struct judged_traces *j)
 {
     bool *in = xcalloc((size_t)j->n, sizeof *in);
-    char *why = job_members(j->each, j->comm, j->n, in);
+    char *why = job_members(j->each, j->comm, j->n, in), *again = job_cycle(j->each, j->n, in);
     int n = 0;
     for (int i = 0; i < j->n; i++)
         if (in[i])
             swap_traces(j, i, n++);
     j->n = n;
     free(in);
+    if (again)
+        warn(j->each[0], again);
     if (!why)
         return;
     forget_guesses(j);

@@ -202,6 +202,9 @@ static void count_names(struct trace_diff *out, const struct diagnosis *a, const
 static double recorded_us(const struct diagnosis *d) { return d->corrected.recorded_us > 0 ? d->corrected.recorded_us : d->mean.total_us; }
 static double step_us(const struct diagnosis *d) { return d->corrected.step_us > 0 ? d->corrected.step_us : recorded_us(d); }
 
+/* What was given and what is estimated do not compare: an error of the estimate would look like a change. */
+static bool one_is_given(const struct diagnosis *a, const struct diagnosis *b) { return a->corrected.given != b->corrected.given; }
+
 /* ---- the host's speed ---- */
 
 static const double LEAST_COMMON = 0.3;     /* of the host's time is in ops that both do equally often */
@@ -226,9 +229,11 @@ static double host_factor(const struct trace_diff *d)
     return b / a < MOST_FACTOR && a / b < MOST_FACTOR ? b / a : 1;
 }
 
-/* On the same device, with the same things recorded, which cost differently. */
+/* On the same device, with the same things recorded, which cost differently. Times that were given are true as they are. */
 static bool recorded_alike(const struct diagnosis *a, const struct diagnosis *b)
 {
+    if (a->corrected.given || b->corrected.given)
+        return false;
     const struct trace_origin *x = a->trace ? &a->trace->origin : NULL, *y = b->trace ? &b->trace->origin : NULL;
     return same_device(a, b) && x && y && x->has_stacks == y->has_stacks && x->has_shapes == y->has_shapes && x->has_memory == y->has_memory;
 }
@@ -247,7 +252,11 @@ enum status diagnosis_diff(struct trace_diff *out, const struct diagnosis *a, co
     if (!a->n_steps || !b->n_steps)
         return error_set(err, BAD_INPUT, "'%s' has no steps to compare", a->n_steps ? b->name : a->name);
     struct trace_diff d = {.a_step_us = step_us(a), .b_step_us = step_us(b), .a_recorded_us = recorded_us(a), .b_recorded_us = recorded_us(b),
-                           .kernels_by_op = !same_device(a, b)};
+                           .as_recorded = one_is_given(a, b), .kernels_by_op = !same_device(a, b)};
+    if (d.as_recorded) {
+        d.a_step_us = d.a_recorded_us;
+        d.b_step_us = d.b_recorded_us;
+    }
     const bool device = has_device(a) || has_device(b);
     d.a = arena_printf(&d.arena, "%s", a->name ? a->name : "");
     d.b = arena_printf(&d.arena, "%s", b->name ? b->name : "");

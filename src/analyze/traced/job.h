@@ -14,6 +14,8 @@ struct job {
     int n, n_steps;
     double step_ns;                         /* as recorded: the longest rank's */
     int straggler;                          /* index of the rank; -1: none is found */
+    const struct finding *first;            /* (n_first) of the first rank alone, before its diagnosis becomes the job's */
+    int n_first;
 };
 
 /* How findings and tables call each rank. */

@@ -39,6 +39,8 @@ struct gain judge_gain(struct study *s, struct replay_cost cost, const struct ed
     return (struct gain){before_ns, fmax(after.step_ns, after.device_ns) + unexplained, after.untouched_ns + unexplained};
 }
 
+double judge_noise(const struct study *s) { return study_on_cpu(s) ? CPU_NOISE : NOISE; }
+
 struct interval judge_interval(struct study *s, const struct costs *costs, const struct edit *e, double doubt)
 {
     const struct gain usual = judge_gain(s, costs->usual, e);
@@ -51,7 +53,7 @@ struct interval judge_interval(struct study *s, const struct costs *costs, const
         i.low = fmin(i.low, fmin(less, more));
         i.high = fmax(i.high, fmax(less, more));
     }
-    const double noise = study_on_cpu(s) ? CPU_NOISE : NOISE;
+    const double noise = judge_noise(s);
     i.low *= 1 - noise;
     i.high *= 1 + noise;
     return bounds_interval(i, bounds_most(usual));

@@ -10,7 +10,9 @@ struct costs { struct replay_cost usual, low, high; };
 
 void judge_findings(struct study *s, const struct costs *costs);        /* findings of the diagnosis, ranked */
 void judge_plan(struct study *s, const struct costs *costs);            /* phases */
+double judge_noise(const struct study *s);                              /* by how much two runs of the same step differ */
 void judge_words(struct study *s);                                      /* headline and answers */
+void judge_waits(struct diagnosis *d);                                  /* of a job, what of the headline's wait is for other ranks */
 void judge_answers(struct diagnosis *d);                                /* of these: what to do first, what gain is realistic */
 void judge_confidence(struct diagnosis *d);                             /* of every finding; last */
 enum { MOST_FINDINGS = 64 };

@@ -56,6 +56,29 @@ static void add_idle(struct trace_gpu *g, const struct view *v, int32_t next, do
         g->idle_other_us += us;
 }
 
+/* Where a step is odd (view_odd.c), neither its work counts nor the time in which the device had none. */
+static bool in_odd(const struct view *v, int32_t device_event)
+{
+    const int32_t launch = v->launch[device_event - v->device];
+    const int64_t at = view_event(v, launch >= 0 ? launch : device_event)->start_ns;
+    for (int i = 0; i < v->n_odd; i++)
+        if (at >= v->odd[i].window.host_start_ns && at < v->odd[i].window.host_end_ns)
+            return true;
+    return false;
+}
+
+static double odd_between(const struct view *v, int64_t from_ns, int64_t to_ns)
+{
+    double us = 0;
+    for (int i = 0; i < v->n_odd; i++) {
+        const struct step_window *w = &v->odd[i].window;
+        const int64_t end = w->device_end_ns > w->end_ns ? w->device_end_ns : w->end_ns;
+        const int64_t from = from_ns > w->start_ns ? from_ns : w->start_ns, to = to_ns < end ? to_ns : end;
+        us += to > from ? us_of((double)(to - from)) : 0;
+    }
+    return us;
+}
+
 static void add_event(struct device_time *t, const struct view *v, int32_t i, double start, double end)
 {
     const int kind = view_event(v, i)->kind;
@@ -83,7 +106,7 @@ static void count_devices(struct trace_gpu *g, const struct view *v, bool all)
         g->streams += !seen[e->track];
         g->devices += !seen_device[devices[e->track]];
         seen[e->track] = seen_device[devices[e->track]] = true;
-        if (all || v->launch[i - v->device] >= 0)
+        if ((all || v->launch[i - v->device] >= 0) && !in_odd(v, i))
             cover_add(&covers[devices[e->track]], start, start + us_of((double)e->duration_ns));
     }
     for (size_t i = 0; i < n; i++)
@@ -100,23 +123,26 @@ void numbers_gpu(struct diagnosis *d, const struct view *v)
     const bool all = !any_launch(v) || (v->no_step_marks && !v->steps_by);
     const int64_t zero_ns = v->first_ns > -exact_ns && v->last_ns < exact_ns ? 0 : v->first_ns;
     int64_t idle_from_ns = 0;
-    double first = 0;
+    double first = 0, odd = 0;
 
     *g = (struct trace_gpu){0};
     count_devices(g, v, all);
     for (int32_t i = v->device; i < v->device + v->n_device; i++) {
-        if (!all && v->launch[i - v->device] < 0)
+        if ((!all && v->launch[i - v->device] < 0) || in_odd(v, i))
             continue;
         const struct event *e = view_event(v, i);
         const double start = us_of((double)(e->start_ns - zero_ns)), end = start + us_of((double)e->duration_ns);
         if (!t.busy.any)
             first = start;
-        else if (start > t.busy.end)
-            add_idle(g, v, i, start - t.busy.end, idle_from_ns);
+        else if (start > t.busy.end) {
+            const double left_out = odd_between(v, idle_from_ns, e->start_ns);
+            add_idle(g, v, i, start - t.busy.end - left_out, idle_from_ns);
+            odd += left_out;
+        }
         idle_from_ns = t.busy.any && idle_from_ns > event_end(e) ? idle_from_ns : event_end(e);
         add_event(&t, v, i, start, end);
     }
-    g->total_us = t.busy.end - first;
+    g->total_us = t.busy.end - first - odd;
     g->busy_us = cover_us(&t.busy);
     g->idle_us = g->total_us - g->busy_us;
     g->computation_us = cover_us(&t.computation);

@@ -109,7 +109,8 @@ static void measure_queue(struct diagnosis *d, const struct view *v)
         thinner_add(&t, edges[i] >> 1, (double)queued);
     }
     const int64_t over_ns = to - from - gaps_ns(v);
-    d->launches.queue_mean = over_ns > 0 ? area / (double)over_ns : 0;
+    const double mean = over_ns > 0 ? area / (double)over_ns : 0;
+    d->launches.queue_mean = mean < (double)d->launches.queue_max ? mean : (double)d->launches.queue_max;      /* work may be queued across a gap */
     d->queue = t.points;
     d->n_queue = thinner_end(&t);
     free(edges);

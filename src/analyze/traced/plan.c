@@ -118,15 +118,66 @@ static struct interval up_to(const struct plan_phase *phases, int n, int phase)
     return i;
 }
 
+enum end { USUAL, LOW, HIGH, ENDS };
+
+static double gain_at(const struct finding *f, enum end end) { return end == USUAL ? f->speedup : end == LOW ? f->speedup_low : f->speedup_high; }
+static double saved_by(double speedup) { return speedup > 0 ? 1 - 1 / speedup : 0; }
+
+static const struct finding *find_rule(const struct finding *all, int n, const char *rule)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(all[i].rule, rule))
+            return &all[i];
+    return NULL;
+}
+
+static const struct finding *findings_of(const struct job *j, int rank, int *n)
+{
+    *n = rank ? j->ranks[rank]->n_findings : j->n_first;
+    return rank ? j->ranks[rank]->findings : j->first;
+}
+
+/* What a fix saves of the step of the others, on average. */
+static double saved_by_others(const struct job *j, const char *rule, enum end end)
+{
+    double sum = 0;
+    for (int r = 0; r < j->n; r++) {
+        int n;
+        const struct finding *all = findings_of(j, r, &n), *f = r == j->straggler ? NULL : find_rule(all, n, rule);
+        sum += f ? saved_by(gain_at(f, end)) : 0;
+    }
+    return sum / (j->n - 1);
+}
+
+/* Of the straggler's delay, what its own findings explain: those that save more on it than on the others. That is the same time. */
+static double explained(const struct job *j, int phase, enum end end)
+{
+    int n;
+    const struct finding *all = findings_of(j, j->straggler, &n);
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        if (phase_of(&all[i]) <= phase)
+            sum += fmax(saved_by(gain_at(&all[i], end)) - saved_by_others(j, all[i].rule, end), 0);
+    return sum;
+}
+
+/* What the straggler saves besides, when it becomes as fast as the others; 0: there is none, or it is for a later phase. */
+static double delay_saved(const struct job *j, int phase, enum end end)
+{
+    const struct diagnosis *d = j->ranks[0];
+    const struct finding *f = j->straggler >= 0 ? find_rule(d->findings, d->n_findings, "straggler") : NULL;
+    return f && phase_of(f) <= phase ? fmax(saved_by(gain_at(f, end)) - explained(j, phase, end), 0) : 0;
+}
+
 /* The roadmaps of ranks, of which the first one's findings are the job's already. */
 static struct interval of_ranks(const struct job *j, const struct plan_phase *first, int n_first, int phase)
 {
-    double *saved = xcalloc(3 * (size_t)j->n, sizeof *saved);
+    double *saved = xcalloc(ENDS * (size_t)j->n, sizeof *saved);
     for (int r = 0; r < j->n; r++) {
         const struct interval i = r ? up_to(j->ranks[r]->phases, j->ranks[r]->n_phases, phase) : up_to(first, n_first, phase);
-        saved[r] = 1 - 1 / i.usual;
-        saved[j->n + r] = 1 - 1 / i.low;
-        saved[2 * j->n + r] = 1 - 1 / i.high;
+        const double gain[ENDS] = {i.usual, i.low, i.high};
+        for (enum end e = 0; e < ENDS; e++)
+            saved[(int)e * j->n + r] = saved_by(gain[e]) + (r == j->straggler ? delay_saved(j, phase, e) : 0);
     }
     const struct interval i = {job_speedup(j, saved), job_speedup(j, saved + j->n), job_speedup(j, saved + 2 * j->n)};
     free(saved);
@@ -150,10 +201,22 @@ struct of_job {
     struct interval most;                   /* see within */
 };
 
+/* Two fixes of times that do not overlap. */
+static double besides(double speedup, double saved) { return 1 / fmax(1 / speedup - saved, 0.01); }
+
+/* The straggler's delay is time of its own: what it saves comes on top of the other fixes, not out of what they leave. */
 static struct interval job_together(void *context, const struct diagnosis *d, int phase, const int *list, int n)
 {
     struct of_job *o = context;
-    return within(&o->most, of_ranks(o->job, o->first, o->n_first, phase), d, list, n);
+    int *others = xcalloc((size_t)n + 1, sizeof *others), n_others = 0;
+    for (int i = 0; i < n; i++)
+        if (strcmp(d->findings[list[i]].rule, "straggler") != 0)
+            others[n_others++] = list[i];
+    const struct interval unbound = {INFINITY, INFINITY, INFINITY}, most = within(&o->most, unbound, d, others, n_others);
+    const struct interval all = of_ranks(o->job, o->first, o->n_first, phase);
+    free(others);
+    return (struct interval){fmin(all.usual, besides(most.usual, delay_saved(o->job, phase, USUAL))), fmin(all.low, besides(most.low, delay_saved(o->job, phase, LOW))),
+                             fmin(all.high, besides(most.high, delay_saved(o->job, phase, HIGH)))};
 }
 
 void job_plan(struct job *j, const struct plan_phase *first, int n_first)

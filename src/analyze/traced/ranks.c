@@ -48,7 +48,7 @@ static void take_out_start(struct job *j)
 
 void job_init(struct job *j, struct diagnosis **ranks, struct rank_comm *comm, int n)
 {
-    *j = (struct job){.ranks = ranks, .comm = comm, .n = n, .straggler = -1};
+    *j = (struct job){.ranks = ranks, .comm = comm, .n = n, .straggler = -1, .first = ranks[0]->findings, .n_first = ranks[0]->n_findings};
     j->waits_ns = xcalloc((size_t)n * (size_t)(comm[0].n_steps + 1), sizeof *j->waits_ns);
     int *at = xcalloc((size_t)n, sizeof *at);       /* numbers of steps grow: each rank goes through its own once */
     for (int s = 0; s < comm[0].n_steps; s++) {

@@ -88,6 +88,7 @@ struct replay_result {      /* per step, in ns */
 /* Memory is bounded: of long traces a run of consecutive steps from the middle is taken. */
 enum status replay_init(struct replay *r, const struct view *v, struct error *err);
 void replay_release(struct replay *r);
+int replay_cold_steps(const struct view *v);    /* at the start */
 bool replay_is_cold(const struct replay *r, int32_t host);
 bool replay_covers(const struct replay *r, int64_t at_ns);        /* the moment lies in the replayed steps */
 bool replay_has(const struct replay *r, int32_t device_index);    /* the device event is part of the replayed steps */

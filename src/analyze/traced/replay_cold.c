@@ -156,6 +156,14 @@ void replay_find_cold(struct replay *r)
     r->all_cold = r->cold_steps && (r->cold_steps == v->n_steps || (any_works(v, 0) && !any_works(v, r->cold_steps)));     /* a mark where the recording ended is no step */
 }
 
+int replay_cold_steps(const struct view *v)
+{
+    struct replay r = {.v = v};
+    replay_find_cold(&r);
+    free(r.cold);
+    return r.cold_steps;
+}
+
 bool replay_is_cold(const struct replay *r, int32_t host)
 {
     int32_t low = 0, high = r->n_cold;      /* by event */

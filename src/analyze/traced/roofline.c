@@ -7,6 +7,7 @@
 #include "analyze/traced/study_int.h"
 
 enum { MOST_INPUTS = 8, MOST_ROOFS = 200 };
+static const double UNCOUNTED = 0.1;        /* of the device's time in what multiplies without known arithmetic, from which on MFU is a lower bound */
 
 struct work { double flops, bytes; };
 
@@ -114,12 +115,12 @@ static double convolution_backward_flops(const struct study *s, int32_t op)
     return 4 * elements(out) / (double)out.size[1] * elements(weight);
 }
 
-/* Without regard to a mask: q and k, behind the gradient of the result in a backward op, in 2 or 5 products. Outer ops take (B, H, T, D),
- * those that launch the kernel mostly (B, T, H, D). */
+/* Without regard to a mask: q and k, behind the gradient of the result in a backward op, in 2 or 5 products. Outer ops and cuDNN's
+ * take (B, H, T, D), others that launch the kernel (B, T, H, D). */
 static double attention_flops(const struct study *s, int32_t op)
 {
     const char *name = view_name(s->v, op);
-    const bool outer = strstr(name, "_scaled_dot_product_"), backward = strstr(name, "_backward");
+    const bool outer = strstr(name, "_scaled_dot_product_") || strstr(name, "_cudnn_attention_"), backward = strstr(name, "_backward");
     if (!outer && !strstr(name, "_flash_attention_") && !strstr(name, "_efficient_attention_"))
         return 0;
     const struct dims q = study_dims(s, op, backward), k = study_dims(s, op, 1 + backward);
@@ -173,6 +174,7 @@ struct row {
     double count, ns;
     struct work work;
     int peak;                               /* PEAK_16, ...; -1: no product, or unknown */
+    bool unknown;                           /* it multiplies, but how much is not known */
 };
 
 static int by_key(const void *a, const void *b)
@@ -200,7 +202,19 @@ static int peak_of(const struct study *s, int32_t kernel)
 /* Computed again inside of backward: arithmetic that the model does not need. */
 static bool is_again(const struct study *s, int32_t op) { return view_event(s->v, op)->link >= 0 && study_in_backward(s, op); }
 
-static int collect(const struct study *s, struct row *rows, double flops[3])
+/* Products, convolutions and attentions by their kernels, whether their arithmetic is known or not. */
+static bool multiplies(const struct study *s, int32_t kernel)
+{
+    const enum kernel_kind kind = view_kernel_kind(s->v, kernel);
+    return kind == KERNEL_GEMM || kind == KERNEL_CONV || kind == KERNEL_ATTENTION;
+}
+
+struct counted {
+    double flops[3];                        /* by peak */
+    double ns;                              /* of the device, in ops whose arithmetic is known */
+};
+
+static int collect(const struct study *s, struct row *rows, struct counted *c)
 {
     int n = 0;
     for (int32_t i = 0; i < s->v->n_host; i++) {
@@ -213,9 +227,10 @@ static int collect(const struct study *s, struct row *rows, double flops[3])
         if (!(w.flops > 0) && !(w.bytes > 0))
             continue;
         const struct event_args *a = &s->v->trace->args[e->args];
-        rows[n] = (struct row){e->name, a->dims, a->types, i, 1, ns, w, w.flops > 0 ? peak_of(s, kernel) : -1};
+        rows[n] = (struct row){e->name, a->dims, a->types, i, 1, ns, w, w.flops > 0 ? peak_of(s, kernel) : -1, !(w.flops > 0) && multiplies(s, kernel)};
         if (rows[n].peak >= 0 && !is_again(s, i))
-            flops[rows[n].peak] += w.flops;
+            c->flops[rows[n].peak] += w.flops;
+        c->ns += rows[n].peak >= 0 ? ns : 0;
         n++;
     }
     return n;
@@ -251,9 +266,39 @@ static struct trace_roof roof_of(const struct study *s, const struct row *r, con
     const double by_units = tflops > 0 && f.flops > 0 ? 100 * f.tflops / tflops : -1, by_memory = peak->gbps > 0 && f.bytes > 0 ? 100 * f.gbps / peak->gbps : -1;
     f.percent = fmax(by_units, by_memory);
     f.by_memory = by_memory > by_units;
-    if (f.percent > MOST_PERCENT)           /* what it reads was in a cache, or it has not done what its shapes say */
+    if (r->unknown || f.percent > MOST_PERCENT)     /* which of the peaks is nearer is not known; or what it reads was in a cache, or it has not done what its shapes say */
         f.percent = -1;
     return f;
+}
+
+/* Of the judged steps, the device's time, and that of all that multiplies. */
+static void sum_device(const struct study *s, double *all_ns, double *products_ns)
+{
+    const struct view *v = s->v;
+    *all_ns = *products_ns = 0;
+    for (int32_t d = v->device; d < v->device + v->n_device; d++) {
+        const int32_t launch = v->launch[d - v->device];
+        if (launch < 0 || !replay_covers(s->replay, view_event(v, launch)->start_ns))
+            continue;
+        *all_ns += (double)view_event(v, d)->duration_ns;
+        *products_ns += multiplies(s, d) ? (double)view_event(v, d)->duration_ns : 0;
+    }
+}
+
+/* Where much of what multiplies has no known arithmetic, MFU is a lower bound; where that is most of it, it says nothing. */
+static void fill_mfu(struct study *s, const struct counted *c)
+{
+    struct diagnosis *d = s->d;
+    double all, products;
+    sum_device(s, &all, &products);
+    const double uncounted = fmax(products - c->ns, 0);
+    d->mfu_percent = -1;
+    d->mfu_at_least = uncounted > UNCOUNTED * all;
+    d->uncounted_share = all > 0 ? uncounted / all : 0;
+    if (d->mfu_at_least && uncounted > c->ns)
+        return;
+    if (d->products_flops > 0 && d->peaks.tflops > 0 && d->corrected.step_us > 0)
+        d->mfu_percent = 100 * d->products_flops / (d->corrected.step_us * 1e-6) / (d->peaks.tflops * d->peaks.devices * 1e12);
 }
 
 static int devices_with_work(const struct study *s)
@@ -269,12 +314,12 @@ void study_roofline(struct study *s, const struct diagnose_options *o)
     static const char *const numbers[] = {"f32", "TF32", "16 bits"};
     struct diagnosis *d = s->d;
     struct device_peak peak = device_peak(d->device);
-    double flops[3] = {0};
-    d->mfu_percent = -1;
+    struct counted c = {0};
+    const double *flops = c.flops;
     if (o && o->peak_gbps > 0)
         peak.gbps = o->peak_gbps;
     struct row *rows = xcalloc((size_t)s->replay->n_ops + 1, sizeof *rows);
-    const int n = merge(rows, collect(s, rows, flops));
+    const int n = merge(rows, collect(s, rows, &c));
     d->n_roofs = n < MOST_ROOFS ? n : MOST_ROOFS;
     d->roofs = arena_alloc(&d->arena, (size_t)(d->n_roofs + 1) * sizeof *d->roofs);
     for (int i = 0; i < d->n_roofs; i++)
@@ -286,6 +331,5 @@ void study_roofline(struct study *s, const struct diagnose_options *o)
     d->products_flops = per_step(s, flops[0] + flops[1] + flops[2]);
     d->peaks = (struct trace_peaks){o && o->peak_tflops > 0 ? o->peak_tflops : d->products_flops > 0 ? peak.tflops[most] : 0, peak.gbps, devices_with_work(s),
                                     d->products_flops > 0 ? numbers[most] : NULL, o && (o->peak_tflops > 0 || o->peak_gbps > 0)};
-    if (d->products_flops > 0 && d->peaks.tflops > 0 && d->corrected.step_us > 0)
-        d->mfu_percent = 100 * d->products_flops / (d->corrected.step_us * 1e-6) / (d->peaks.tflops * d->peaks.devices * 1e12);
+    fill_mfu(s, &c);
 }

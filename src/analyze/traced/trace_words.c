@@ -2,9 +2,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyze/rules.h"
 #include "analyze/traced/judge.h"
 
 static const double WAITS = 0.3;            /* of the step: so much of it is unexplained that nothing else bounds it */
+static const double LITTLE_WAIT = 0.1;      /* of the time in collectives, for other ranks */
+static const double IN_TURNS = 0.7;         /* of the time: of several devices, the busiest works less, so that they wait for each other */
 static const double FULL = 0.85;            /* of the step: busy so long, it is the device's */
 
 /* Of the device's work. */
@@ -19,6 +22,9 @@ static const char *largest_kind(const struct study *s)
 /* Of a step on the CPU: waiting for collectives of the host's own threads, and the time in which nothing but these is at work. */
 static double waits_for_ranks_ns(const struct study *s) { return fmax(s->comm_ns, s->d->mean.comm_us * 1e3); }
 
+/* In the loader while the device has nothing to do, held against the step without the profiler: the loader records next to nothing, and takes as long without it. */
+static double loader_ns(const struct study *s) { return fmin(s->d->mean.dataloader_us * 1e3, s->base_ns); }
+
 static const char *bound(const struct study *s)
 {
     const struct diagnosis *d = s->d;
@@ -32,9 +38,16 @@ static const char *bound(const struct study *s)
         return "communication";
     if (s->device_ns >= FULL * s->base_ns)
         return "device";
-    if (d->mean.dataloader_us > 0.3 * d->mean.total_us)
+    if (loader_ns(s) > WAITS * s->base_ns)
         return "data";
     return "host";
+}
+
+/* Devices that fill a step together, while each waits for the others most of the time: the share of the busiest; else 0. */
+static double in_turns(const struct diagnosis *d)
+{
+    const double busiest = d->gpu.total_us > 0 ? d->gpu.busiest_us / d->gpu.total_us : 1;
+    return d->gpu.devices > 1 && !strcmp(d->bound_by, "device") && busiest < IN_TURNS ? busiest : 0;
 }
 
 static const char *headline(const struct study *s)
@@ -49,20 +62,39 @@ static const char *headline(const struct study *s)
     if (!strcmp(by, "wait"))
         return study_text(s, "The step waits: for %s of its %s the host waits while no work in the trace explains it; the device has work for %s.",
                           study_us(s, s->unexplained_ns), study_us(s, step_ns), study_us(s, s->device_ns));
+    if (s->d->in_turns > 0)
+        return study_text(s, "The devices take turns: one of %d works for %s of a step of %s, but the busiest alone only %.0f %% of the time.", s->d->gpu.devices,
+                          study_us(s, s->device_ns), study_us(s, step_ns), 100 * s->d->in_turns);
     if (!strcmp(by, "device"))
         return study_text(s, "The device fills the step: %s of work in %s, most of it in %s.", study_us(s, s->device_ns),
                           study_us(s, step_ns), largest_kind(s));
     if (!strcmp(by, "communication") && !s->v->n_device)
-        return study_text(s, "The step waits for other ranks: %s of its %s are in collectives that nothing hides.", study_us(s, waits_for_ranks_ns(s)),
-                          study_us(s, step_ns));
+        return study_text(s, "The step waits in collectives: %s of its %s are in those that nothing hides.", study_us(s, waits_for_ranks_ns(s)), study_us(s, step_ns));
     if (!strcmp(by, "communication"))
-        return study_text(s, "The step waits for other ranks: collectives that nothing hides take %.0f %% of the device's time.",
+        return study_text(s, "The step waits in collectives: those that nothing hides take %.0f %% of the device's time.",
                           100 * s->d->gpu.exposed_comm_us / s->d->gpu.total_us);
     if (!strcmp(by, "data"))
-        return study_text(s, "The step waits for its data: %.0f %% of it is in the loader.",
-                          100 * s->d->mean.dataloader_us / s->d->mean.total_us);
+        return study_text(s, "The step waits for its data: %s of its %s, %.0f %%, are in the loader.", study_us(s, loader_ns(s)), study_us(s, step_ns),
+                          100 * loader_ns(s) / step_ns);
     return study_text(s, "The device waits for the host: it has work for %s of a step of %s and is idle %.0f %% of it.",
                       study_us(s, s->device_ns), study_us(s, step_ns), idle);
+}
+
+/* Whether a step in collectives waits for other ranks or for the exchange itself is seen where ranks stand beside each other. */
+void judge_waits(struct diagnosis *d)
+{
+    double wait = 0, exposed = 0;
+    for (int i = 0; i < d->n_ranks; i++) {
+        wait += d->ranks[i].wait_us / d->n_ranks;
+        exposed += d->ranks[i].exposed_comm_us / d->n_ranks;
+    }
+    if (strcmp(d->bound_by, "communication") != 0 || d->n_ranks < 2 || !(exposed > 0))
+        return;
+    const char *mean = wait < LITTLE_WAIT * exposed         ? "hardly any of it for another rank: it is the exchange itself"
+                       : wait > (1 - LITTLE_WAIT) * exposed ? "nearly all of it for other ranks"
+                                                            : arena_printf(&d->arena, "on average %s of a step for other ranks and %s for the exchange itself", text_us(&d->arena, wait),
+                                                                           text_us(&d->arena, exposed - wait));
+    d->headline = arena_printf(&d->arena, "%.*s, %s.", (int)strlen(d->headline) - 1, d->headline, mean);
 }
 
 void judge_answers(struct diagnosis *d)
@@ -73,6 +105,10 @@ void judge_answers(struct diagnosis *d)
             first = &d->findings[i];
     d->first_action = "Nothing that is worth changing was found in this trace.";
     d->realistic_gain = "None that this trace shows.";
+    if (d->in_turns > 0) {                  /* no rule replays it: the program has to be divided otherwise */
+        d->first_action = "Let the devices work at the same time: several micro-batches in flight in a pipeline, or a part of each batch for each device.";
+        d->realistic_gain = arena_printf(&d->arena, "Devices at the same time: at most %.2f×, less what a pipeline takes to fill.", 1 / d->in_turns);
+    }
     if (d->all_cold)
         d->first_action = "Record again after warm-up: this trace has only steps in which the process did things for the first time.";
     if (first && !d->all_cold) {
@@ -96,7 +132,9 @@ static const char *largest(const struct study *s)
     const struct diagnosis *d = s->d;
     const struct corrected_view *c = &d->corrected;
     if (!s->v->n_device && !strcmp(d->bound_by, "communication"))
-        return study_text(s, "waiting for other ranks: %s of a step", study_us(s, waits_for_ranks_ns(s)));
+        return study_text(s, "collectives that nothing hides: %s of a step", study_us(s, waits_for_ranks_ns(s)));
+    if (!strcmp(d->bound_by, "data"))
+        return study_text(s, "the data loader: %s, %.0f %% of the step", study_us(s, loader_ns(s)), 100 * loader_ns(s) / (c->step_us * 1e3));
     if (!d->n_kernels)
         return d->n_ops ? study_text(s, "%.120s: %s of a step, %.0f %% of what ops take on the host", d->ops[0].name,
                                      study_us(s, d->ops[0].self_us * 1e3 / (d->n_steps > 0 ? d->n_steps : 1)), 100 * d->ops[0].share)
@@ -113,6 +151,7 @@ void judge_words(struct study *s)
 {
     struct diagnosis *d = s->d;
     d->bound_by = bound(s);
+    d->in_turns = in_turns(d);
     d->headline = headline(s);
     d->largest = largest(s);
     judge_answers(d);

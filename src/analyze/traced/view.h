@@ -30,8 +30,14 @@ struct step_window {
     int64_t host_start_ns, host_end_ns;     /* host events that begin here belong to it: as the mark, but for a step that is told by
                                                the device's work, which the host launched before */
     int64_t device_end_ns;                  /* end of the last device event launched in it; start_ns when there is none */
-    bool after_gap;                         /* the marks of steps before it are missing: what lies between is part of no step */
+    bool after_gap;                         /* the marks of steps before it are missing, or it was odd: what lies between is part of no step */
     int64_t gap_end_ns;                     /* then: end of the last device event launched between; INT64_MIN: none */
+    bool after_odd;                         /* the gap is an odd step */
+};
+
+struct odd_step {                           /* one that takes many times as long as the others */
+    struct step_window window;
+    double ns, usual_ns;                    /* of it, and of the median step */
 };
 
 /* Numbers of events are indices into trace->events everywhere; the arrays of device events are indexed by e - device. */
@@ -54,6 +60,9 @@ struct view {
      * -1: none */
     struct step_window *steps;
     int n_steps;
+    struct odd_step *odd;                   /* (n_odd) not among the steps; events in them are in none */
+    int n_odd;
+    int n_processes;                        /* that start work on a device */
     bool no_step_marks;
     const char *steps_by;                   /* without marks: what they were told by, such as "Optimizer.step"; NULL: it is one step */
     bool *watches;                          /* (n_tracks) a thread that only asks how far the device is, such as a watchdog: its
@@ -71,6 +80,8 @@ enum status view_check(const struct trace *t, struct error *err);
  * besides the trace. Events with impossible times (negative duration) count as empty. */
 enum status view_init(struct view *v, struct trace *t, struct error *err);
 void view_release(struct view *v);
+/* Single steps that take many times as long as the others leave the steps, for `odd`; `cold` at the start do not. */
+void view_take_out_odd(struct view *v, int cold);       /* view_odd.c */
 
 static inline const struct event *view_event(const struct view *v, int32_t i) { return &v->trace->events[i]; }
 static inline const char *view_name(const struct view *v, int32_t i) { return v->trace->names[v->trace->events[i].name]; }

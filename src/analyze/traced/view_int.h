@@ -6,7 +6,7 @@
 
 static inline struct step_window step_window_new(int64_t number, int64_t start_ns, int64_t end_ns)
 {
-    return (struct step_window){number, start_ns, end_ns, start_ns, end_ns, start_ns, false, INT64_MIN};
+    return (struct step_window){number, start_ns, end_ns, start_ns, end_ns, start_ns, false, INT64_MIN, false};
 }
 
 bool view_places(const struct trace *t, const struct event *e);       /* it is a call of a host thread, or work of a device */

@@ -67,13 +67,6 @@ function versus(to, rows) {
   }
 }
 
-/* Two times of a recorded step on one page need a word: a host that runs ahead of the device shortens its marks. */
-function spanWords() {
-  const mean = data.mean_step.total_us, span = estimate.recorded_us;
-  return data.steps_total > 1 && mean > 0 && Math.abs(span / mean - 1) >= 0.005
-    ? ` As recorded: of the steps that are judged, each without what the device had left of steps before; the mean of all, with it, is ${time(mean)}.` : "";
-}
-
 function corrected() {
   const to = part("corrected");
   if (!(estimate.recorded_us > 0)) {
@@ -85,7 +78,7 @@ function corrected() {
     `Without the profiler the step is estimated at ${time(estimate.step_us)} (${time(estimate.low_us)} to ` +
     `${time(estimate.high_us)}); --step-ms gives the true one. `) +
     `The profiler costs about ${time(estimate.cost_per_event_us)} for each of ${count(estimate.events_per_step)} events that the host ` +
-    "records per step. Findings are judged without it." + spanWords());
+    "records per step. Findings are judged without it." + (data.recorded_note ? " " + data.recorded_note : ""));
   versus(to, [{name: "Step", recorded: estimate.recorded_us, corrected: estimate.step_us, low: estimate.low_us, high: estimate.high_us},
               {name: "Host work", corrected: estimate.host_us}].concat(data.gpu.total_us > 0 ? [
               {name: "GPU busy", recorded: estimate.device_us, corrected: estimate.device_us},

@@ -20,7 +20,7 @@ function recordedTile() {
 }
 
 function correctedTile() {
-  const gauge = unitTile("Step without profiler", time(estimate.step_us),
+  const gauge = unitTile("Step without profiler" + (estimate.no_cold_start ? " and cold start" : ""), time(estimate.step_us),
                          estimate.given ? (data.watched ? "measured undisturbed" : "as given") : `estimated, ${time(estimate.low_us)} to ${time(estimate.high_us)}`);
   if (!(estimate.recorded_us > 0)) return;
   fillGauge(gauge, 0, estimate.step_us / estimate.recorded_us);

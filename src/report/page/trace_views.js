@@ -23,7 +23,7 @@ function rooflineOps() {
     .filter(x => x).join(", ");
   note(to, "Ops on tensors of equal shapes, per step; arithmetic and bytes follow from recorded shapes, time is that of what an op launched itself. " +
     (peak ? `The device's peaks${p.given ? ", as given" : ""}: ${peak}.` : "The device's peaks are not known; --peak-tflops and --peak-gbps give them.") +
-    (known(data.mfu_percent) ? ` The step's products reach ${count(data.mfu_percent)} % of the peak${p.devices > 1 ? ` of ${p.devices} devices` : ""} (MFU).` : ""));
+    (known(data.mfu_percent) ? ` The step's products reach ${data.mfu_at_least ? "at least " : ""}${count(data.mfu_percent)} % of the peak${p.devices > 1 ? ` of ${p.devices} devices` : ""} (MFU).` : ""));
   sortableTable(to, {views: {all: {rows: data.roofline, tip: r => [nameOf(r.op), [["shapes", r.shapes], ["types", r.types], ["calls", count(r.count)]]],
     columns: [textColumn("op", "op"), cutColumn("shapes", "shapes"), numberColumn("device_us", "GPU", time, {bar: true}),
               numberColumn("tflops", "TFLOP/s", count), numberColumn("gbps", "GB/s", count),

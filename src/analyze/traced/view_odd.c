@@ -1,0 +1,107 @@
+/* Single steps that take many times as long as the others: one that saves a checkpoint, or evaluates. Their mean with the others is the time of no step, so they
+ * are taken out of the steps, like time between marks, and told of on their own. Cold steps at the start stay: replay_cold.c has them. */
+#include <stdlib.h>
+
+#include "analyze/traced/view_int.h"
+#include "core/stats.h"
+
+static const double ODD = 3;                /* times as long as the median */
+enum { LEAST_STEPS = 4, MOST_PART = 4 };    /* of fewer steps none is odd; nor are they where more than one in four is */
+
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* As long as a step takes with the device's work, from the end of the one before. */
+static double *lengths(const struct view *v)
+{
+    double *ns = xcalloc((size_t)v->n_steps, sizeof *ns);
+    int64_t before = INT64_MIN;
+    for (int i = 0; i < v->n_steps; i++) {
+        const struct step_window *w = &v->steps[i];
+        const int64_t start = most(most(before, w->gap_end_ns), w->start_ns), end = most(most(w->end_ns, w->device_end_ns), start);
+        ns[i] = (double)(end - start);
+        before = end;
+    }
+    return ns;
+}
+
+static double median(const double *x, int n)
+{
+    double *sorted = xcalloc((size_t)n, sizeof *sorted);
+    for (int i = 0; i < n; i++)
+        sorted[i] = x[i];
+    stats_sort(sorted, n);
+    const double middle = stats_percentile(sorted, n, 0.5);
+    free(sorted);
+    return middle;
+}
+
+/* (n_steps) which are odd; how many in *n. */
+static bool *find_odd(const struct view *v, const double *ns, double usual, int cold, int *n)
+{
+    bool *odd = xcalloc((size_t)v->n_steps, sizeof *odd);
+    *n = 0;
+    for (int i = cold; i < v->n_steps; i++) {
+        odd[i] = ns[i] > ODD * usual;
+        *n += odd[i];
+    }
+    if (*n * MOST_PART > v->n_steps)
+        *n = 0;
+    return odd;
+}
+
+static void keep_odd(struct view *v, const bool *odd, const double *ns, double usual, int n)
+{
+    v->odd = arena_alloc(&v->arena, (size_t)n * sizeof *v->odd);
+    for (int i = 0; i < v->n_steps; i++)
+        if (odd[i])
+            v->odd[v->n_odd++] = (struct odd_step){v->steps[i], ns[i], usual};
+}
+
+/* Takes them out of the steps; (n_steps) the new index of each, -1 for an odd one. */
+static int32_t *close_up(struct view *v, const bool *odd)
+{
+    int32_t *to = xcalloc((size_t)v->n_steps, sizeof *to);
+    int n = 0;
+    for (int i = 0; i < v->n_steps; i++) {
+        to[i] = odd[i] ? -1 : n;
+        if (odd[i])
+            continue;
+        struct step_window w = v->steps[i];
+        for (int k = i - 1; k >= 0 && odd[k]; k--) {
+            w.after_gap = w.after_odd = true;
+            w.gap_end_ns = most(w.gap_end_ns, v->steps[k].device_end_ns);
+        }
+        v->steps[n++] = w;
+    }
+    v->n_steps = n;
+    return to;
+}
+
+static void renumber(struct event *e, int64_t n, const int32_t *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (e[i].kind != EVENT_STEP && e[i].step >= 0)
+            e[i].step = to[e[i].step];
+}
+
+void view_take_out_odd(struct view *v, int cold)
+{
+    if (v->n_steps < LEAST_STEPS)
+        return;
+    struct event *events = v->trace->events;
+    double *ns = lengths(v);
+    const double usual = median(ns, v->n_steps);
+    int n;
+    bool *odd = find_odd(v, ns, usual, cold, &n);
+    if (n && usual > 0) {
+        keep_odd(v, odd, ns, usual, n);
+        int32_t *to = close_up(v, odd);
+        renumber(events, v->n_host, to);
+        renumber(events + v->device, v->n_device, to);
+        const int64_t others = view_first_other(v);
+        renumber(events + others, v->trace->n - others, to);
+        free(to);
+    }
+    free(odd);
+    free(ns);
+}
