@@ -20,10 +20,11 @@ struct remedy {
 /* What a rule needs besides the profile and the program. A 0 means unknown and keeps the rules that need it silent;
  * only clip has a meaning at 0. */
 struct run_facts {
-    double eval_us_per_step;                /* evaluation time amortised over the steps between two evaluations */
+    double eval_us_per_step;                /* evaluation time amortised over the steps of the run */
     double eval_scale;                      /* tokens of its rows in the run over those that were measured; 0: as many */
     int64_t eval_batches, eval_every_steps;
     int64_t run_steps;                      /* of the whole run; 0: not known */
+    int64_t stage_steps;                    /* of a stage, at whose end it is evaluated; 0: there is one */
     bool by_epochs;                         /* they follow from how many samples a step has */
     double data_wait_us;                    /* per step; 0: the profile's gap for the loader is taken */
     int workers;                            /* of the loader */

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "analyze/rules.h"
+#include "core/evaluations.h"
 
 static const double STALL_SHARE = 0.005;    /* handing over a ready batch is not a stall */
 static const double EVAL_SHARE = 0.02;      /* what evaluation may take */
@@ -54,18 +55,22 @@ bool rule_eval_share(struct scene *s, struct claim *c)
     c->outside = true;
     if (s->step_us <= 0 || eval_us <= EVAL_SHARE * c->base_us)
         return false;
+    const struct evaluations e = {.steps = s->facts.run_steps, .every = s->facts.eval_every_steps, .stage = s->facts.stage_steps};
     const double kept_us = s->step_us * EVAL_SHARE / (1 - EVAL_SHARE);
-    c->won_us = eval_us - kept_us;
-    c->won_low_us = fmin(eval_us / 2, c->won_us);           /* half as often */
-    c->won_high_us = eval_us;
-    const double every = ceil((double)s->facts.eval_every_steps * eval_us / kept_us);
+    const int64_t every = evaluations_interval(e, evaluations_per_step(e) * kept_us / eval_us);
+    const double left_us = eval_us * evaluations_left(e, every);
+    if (left_us >= eval_us)
+        return false;                                       /* the one at the end of the run, or of a stage, is there in any case */
+    c->won_us = eval_us - left_us;
+    c->won_low_us = fmin(eval_us * (1 - evaluations_left(e, 2 * e.every)), c->won_us);     /* half as often */
+    c->won_high_us = eval_us * (1 - (e.steps ? evaluations_left(e, e.steps) : 0));
     const long long steps = s->facts.eval_every_steps, batches = s->facts.eval_batches;
     const char *often = steps == 1 ? "every step" : arena_printf(a, "every %lld steps", steps);
     c->finding.where = arena_printf(a, "evaluation %s", often);
     c->finding.cause = arena_printf(a, "%lld validation batch%s %s cost%s %.1f %% of the run", batches, batches == 1 ? "" : "es", often,
                                     batches == 1 ? "s" : "", 100 * eval_us / c->base_us);
-    c->finding.fix = arena_printf(
-        a, "--set eval.every=%.0f brings it to 2 %%; fewer eval.batches do the same with a noisier loss", every);
+    c->finding.fix = arena_printf(a, "--set eval.every=%lld brings it to %.3g %%; fewer eval.batches do the same with a noisier loss", (long long)every,
+                                  100 * left_us / (s->step_us + left_us));
     c->finding.evidence = arena_printf(a, "%s of evaluation per step beside the %s", text_us(a, positive(s->facts.eval_us_per_step)),
                                        scene_step(s));
     return true;

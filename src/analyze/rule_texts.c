@@ -117,11 +117,12 @@ const struct rule_text rule_texts[] = {
                     "# tokenize once into a memory-mapped array: np.memmap('train.bin', dtype=np.uint16)"},
     {.id = "eval-share", .effort = EFFORT_LOW, .trade = true,
      .summary = "Evaluation during training takes more than 2 % of the run.",
-     .recognised = "Time of one evaluation over the training steps between two, relative to step plus evaluation. In "
+     .recognised = "Time of the evaluations of a run over its training steps, relative to step plus evaluation: those that "
+                   "come every eval.every steps, and those at the end of the run and of each stage, which stay. In "
                    "a trace: forward passes without a backward beside the training steps. A network that does not learn and runs within them, such "
                    "as a frozen encoder or a reference model, is told without a gain.",
-     .costs = "Its time is lost to training. The expected gain brings it to 2 %; the pessimistic end evaluates half "
-              "as often, the optimistic one never.",
+     .costs = "Its time is lost to training. The expected gain brings it to 2 %, or as near as a run can that evaluates at its end; the "
+              "pessimistic end evaluates half as often, the optimistic one only at the end.",
      .fix_hone = "eval.every larger, eval.batches smaller (the noise of the loss grows with its inverse square root), "
                  "eval.batch_size larger than train.batch_size, as nothing is kept for backward.",
      .fix_pytorch = "if step % eval_every == 0:\n"

@@ -91,10 +91,9 @@ static void print_sweep(const char *name, const struct batch_sweep *s, bool auto
         puts(given);
     if (automatic && s->end != BATCHES_GIVEN)
         puts(end_words(s->end));
-    if (s->noisy)
-        printf("%swarning:%s steps of one size varied by more than half: this machine is busy, and what differs may be noise; --seconds gives more time\n",
-               style(stdout, "yellow"), style(stdout, "off"));
-    if (s->spot >= 0 && s->points[s->spot].batch > s->given)
+    if (s->noisy && !delay_is_much(s->delayed_share))      /* of which there is a warning of its own */
+        printf("%swarning:%s this machine is busy: measure again when it is quiet; --seconds gives more time\n", style(stdout, "yellow"), style(stdout, "off"));
+    if (s->spot >= 0 && !s->noisy && s->points[s->spot].batch > s->given)
         puts("a larger batch makes fewer updates of the same data, and changes how it learns: hone tune --larger-batch raises train.lr by a rule");
     fflush(stdout);
 }

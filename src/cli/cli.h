@@ -178,6 +178,7 @@ struct dist;
 int ranks_open(struct dist **out, struct config *c, const char *path, const struct text_list *sets);
 int ranks_join(struct dist **out);                                 /* the same for a command that needs no config */
 int ranks_report(struct dist *d, const struct error *err);         /* as report_error, on the rank that tells people */
+enum status ranks_check_alone(const char *command, struct error *err);     /* of a command that ranks do not share: several would each do all of it */
 int ranks_refuse(const struct error *err);                         /* the same before there is a group: the first rank tells */
 void ranks_close(struct dist *d, int code);                        /* code: what this process ends with */
 void ranks_ended(int code);                                        /* tells `hone launch`, where that started it */

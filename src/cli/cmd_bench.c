@@ -165,6 +165,8 @@ int cmd_bench(int argc, char **argv)
     snprintf(threads_set, sizeof threads_set, "threads=%lld", (long long)threads);
     struct error err;
     struct batch_list sizes = {0};
+    if (ranks_check_alone("bench", &err) != OK)
+        return ranks_refuse(&err);
     if (isnan(seconds))
         seconds = batches.text ? 2 : 6;
     if (!(seconds > 0)) {

@@ -159,6 +159,8 @@ int cmd_forget(int argc, char **argv)
     }
     struct error err;
     char folder[REPORT_FOLDER_MAX];
+    if (ranks_check_alone("forget", &err) != OK)
+        return ranks_refuse(&err);
     struct compared *c = calloc(1, sizeof *c);
     enum status st = c ? OK : error_no_memory(&err, "the result", sizeof *c);
     if (st == OK)

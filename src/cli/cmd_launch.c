@@ -262,7 +262,7 @@ static int first_of_command(int argc, char **argv)
 
 int cmd_launch(int argc, char **argv)
 {
-    int64_t ranks = 0, retries = 0;
+    int64_t ranks = INT64_MIN, retries = 0;        /* not given */
     struct text_list none = {0};
     struct error err;
     const struct option_def options[] = {
@@ -280,7 +280,9 @@ int cmd_launch(int argc, char **argv)
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
     struct launch l = {.ranks = (int)ranks, .command = argv + first, .n_command = argc - first, .retries = retries};
-    if (ranks < 1 || ranks > MOST_RANKS)
+    if (ranks == INT64_MIN)
+        error_set(&err, BAD_INPUT, "-n is missing; it takes the number of ranks: hone launch -n 2 train CONFIG");
+    else if (ranks < 1 || ranks > MOST_RANKS)
         error_set(&err, BAD_INPUT, "-n is %lld; it takes the number of ranks, 1 to %d", (long long)ranks, MOST_RANKS);
     else if (retries < 0)
         error_set(&err, BAD_INPUT, "--retry is %lld; it must be 0 or more", (long long)retries);

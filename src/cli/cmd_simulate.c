@@ -277,8 +277,8 @@ static enum status run(struct simulated *s, const struct asked *a, struct error 
 
 static enum status check(const struct asked *a, int positional, struct error *err)
 {
-    if (dist_start_read().ranks > 1)
-        return error_set(err, BAD_INPUT, "simulate runs on one rank, and %s started %d", dist_start_read().by, dist_start_read().ranks);
+    if (ranks_check_alone("simulate", err) != OK)
+        return err->status;
     if (!positional == !a->from)
         return error_set(err, BAD_INPUT, positional ? "a CONFIG and --from were given; one of them says what is simulated"
                                                     : "a CONFIG is missing, or --from report.json of a profile");

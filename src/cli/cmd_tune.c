@@ -171,7 +171,7 @@ static void print_run(const json_t *document)
         return;
     print_change("whole run", before, member(run, "after_s"), "s");
     printf("  %-16s of %.0f step%s, %.3g s of it evaluation", "", member(run, "steps"), member(run, "steps") == 1 ? "" : "s", evaluation);
-    if (member(run, "evaluation_after_s") != evaluation)
+    if (isfinite(member(run, "evaluation_after_s")) && member(run, "evaluation_after_s") != evaluation)
         printf(" before and %.3g s after", member(run, "evaluation_after_s"));
     putchar('\n');
     json_array_foreach(json_object_get(document, "stages"), i, s)
@@ -281,6 +281,49 @@ struct wish {
     enum lr_rule rule;
 };
 
+/* How it is judged does not make it another config, nor does what --larger-batch itself writes into base.yaml. */
+static bool may_differ(const char *key, bool larger_batch)
+{
+    static const char *const larger[] = {"train.accumulate", "train.lr", "train.min_lr", "train.steps", "train.warmup", "log.every", "eval.every", "checkpoint.every"};
+    for (size_t i = 0; larger_batch && i < sizeof larger / sizeof *larger; i++)
+        if (!strcmp(key, larger[i]))
+            return true;
+    return !strncmp(key, "verify.", 7);
+}
+
+static enum status load_earlier(struct config *c, const char *folder, const char *name, struct error *err)
+{
+    char file[CONFIG_PATH_MAX + 16];
+    snprintf(file, sizeof file, "%s/%s", folder, name);
+    return config_load(c, file, NULL, 0, err);
+}
+
+/* Another tuning of the same config takes the place of one before. That of another config stays, and so does what was proved where nothing will be. */
+static enum status compare_earlier(const char *folder, const struct config *c, const struct wish *w, struct error *err)
+{
+    struct config base, tuned;
+    struct config_difference d;
+    int at = 0;
+    if (load_earlier(&base, folder, "base.yaml", err) != OK || load_earlier(&tuned, folder, "tuned.yaml", err) != OK)
+        return err->status;
+    while (config_differ(&d, &base, c, &at))
+        if (!may_differ(d.key, w->larger_batch))
+            return error_set(err, BAD_INPUT, "'%s' holds the tuning of another config: %s is %.100s in its base.yaml, and %.100s here; give another --out, or "
+                             "move it away", folder, d.key, d.a, d.b);
+    at = 0;
+    if (w->budget == 0 && config_differ(&d, &base, &tuned, &at))
+        return error_set(err, BAD_INPUT, "'%s' holds what was proved, and --budget 0 proves nothing; give another --out, or move it away", folder);
+    return OK;
+}
+
+static enum status check_earlier(const char *folder, const struct config *c, const struct wish *w, struct error *err)
+{
+    char base[CONFIG_PATH_MAX + 16], tuned[CONFIG_PATH_MAX + 16];
+    snprintf(base, sizeof base, "%s/base.yaml", folder);
+    snprintf(tuned, sizeof tuned, "%s/tuned.yaml", folder);
+    return fs_exists(base) && fs_exists(tuned) ? compare_earlier(folder, c, w, err) : OK;
+}
+
 static enum status tune(struct tuned *t, struct config c, const struct wish *w, struct error *err)
 {
     struct progress bar;
@@ -307,6 +350,8 @@ static int lead(const struct config *c, struct dist *ranks, const struct wish *w
     enum status st = report_folder_name(folder, w->out ? w->out : fallback, &err);
     if (st == OK)
         st = report_folder_check(folder, REPORT_TUNE, &err);
+    if (st == OK)
+        st = check_earlier(folder, c, w, &err);
     st = dist_agree(ranks, st, &err);
     if (st == OK)
         st = measure_links(ranks, &err);
@@ -315,6 +360,8 @@ static int lead(const struct config *c, struct dist *ranks, const struct wish *w
         st = tune(t, *c, w, &err);
         follow_end(ranks);
     }
+    if (st == OK && t->r.interrupted && !tune_keeps(&t->r))
+        st = error_stopped(&err, "stopped before anything was proved to be faster; nothing was written");
     if (st == OK && !(t->document = make_document(t, folder)))
         st = error_no_memory(&err, "the report", 1 << 16);
     if (st == OK)

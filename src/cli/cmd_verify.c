@@ -83,7 +83,7 @@ static enum status show(const struct verdict *v, const char *out, bool json, str
     else if (st == OK) {
         print_verdict(v);
         if (*v->warning)
-            fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), v->warning);
+            fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(v->warning));
         if (out)
             printf("written: %s/verify.md and verify.json\n", shown(out));
     }
@@ -176,10 +176,12 @@ int cmd_verify(int argc, char **argv)
         "verify", "A B", "Trains the same model as both configs say, from the same seed, and asks whether B may take the place of A:\n"
         "first gradients and losses agree, validation is not worse, two runs of B are equal bit for bit, memory is not\n"
         "more, and B is faster by verify.min_gain. Limits are the keys verify.* of A. With two report.json files of\n"
-        "`hone profile`: is the second slower or larger than the first by more than verify.regression?\n"
-        "Speed is measured in turns, both opened anew 4 to 8 times, as where they lie in memory and on which cores they run\n"
-        "decides, too; its interval holds that. Where other work takes the cores for most turns, or turns fall into two groups,\n"
-        "nobody knows what B wins, and there is no verdict. Exit code 0 only if every gate holds, 1 if one fails or gives no verdict, 130 if it is stopped.", options,
+        "`hone profile`: is the second slower or larger than the first by more than verify.regression? No verdict where\n"
+        "the steps of both do not tell, or other work took the cores.\n"
+        "Speed of configs is measured in turns, both opened anew 4 to 8 times, and more often where it is measured longer, as\n"
+        "where they lie in memory and on which cores they run decides, too; its interval holds that. Where other work takes the\n"
+        "cores for most turns, or turns fall into two groups, nobody knows what B wins, and there is no verdict.\n"
+        "Exit code 0 only if every gate holds, 1 if one fails or gives no verdict, 130 if it is stopped.", options,
         "  hone verify base.yaml tuned.yaml\n  hone verify base.yaml tuned.yaml --set verify.min_gain=0 --json\n"
         "  hone verify profiles/before/report.json profiles/after/report.json --set verify.regression=0.1\n", 2, 2};
     const enum parsed parsed = parse_options(&usage, argc, argv, &given);
@@ -188,6 +190,8 @@ int cmd_verify(int argc, char **argv)
     struct verdict v = {0};
     struct error err = {0};
     char folder[CONFIG_PATH_MAX];
+    if (ranks_check_alone("verify", &err) != OK)
+        return ranks_refuse(&err);
     if (steps != INT64_MIN && (steps < 1 || steps > 1000000))
         error_set(&err, BAD_INPUT, "--steps is %lld; it must be 1 to 1000000", (long long)steps);
     else if (seconds != -HUGE_VAL && !(seconds > 0 && seconds <= 3600))

@@ -52,6 +52,12 @@ int ranks_refuse(const struct error *err)
     return rank == 0 ? report_error(err) : exit_code(err);
 }
 
+enum status ranks_check_alone(const char *command, struct error *err)
+{
+    const struct dist_start s = dist_start_read();
+    return s.ranks > 1 ? error_set(err, BAD_INPUT, "%s runs on one rank, and %s started %d", command, s.by, s.ranks) : OK;
+}
+
 /* A rank that is killed while it starts would leave the others waiting. */
 static void begin(void)
 {

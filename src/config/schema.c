@@ -109,7 +109,7 @@ static const struct config_key rows[] = {
     WORD(k1.select,              "norm",     selects,      "the k highest scores, k at random, or all nodes"),
     INT(k1.every,                "1",        1, 1e6,       "steps that a selection is kept for"),
 
-    EVERY(eval.every,            "200",      1e12,         "how often to evaluate; 0: never"),
+    EVERY(eval.every,            "200",      1e12,         "how often to evaluate, beside once at the end; 0: never, but at the end of each of data.domains"),
     INT(eval.batches,            "20",       1, 1e9,       "batches of one evaluation"),
     INT(eval.batch_size,         "0",        0, 1 << 20,   "samples of a batch; 0: as train.batch_size"),
 
@@ -123,7 +123,7 @@ static const struct config_key rows[] = {
     WORD(optimize.precision,     "f32",      precisions,   "numbers of products: bf16, f16 (with a loss scale) and tf32 are the pass mixed-precision; f16, tf32: on a GPU"),
 
     INT(verify.steps,            "20",       1, 1e6,       "steps of the loss curves and of the runs that must be equal"),
-    REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, opened anew 4 to 8 times; up to 4 times that where it does not decide"),
+    REAL(verify.seconds,         "3",        0, 3600,      "time to measure the speed of each, opened anew 4 to 8 times; up to 4 times that, in more openings, where it does not decide"),
     REAL(verify.gradients,       "1.0e-4",   0, 1,         "largest relative error of a first gradient"),
     REAL(verify.gradients_bf16,  "0.05",     0, 1,         "the same where optimize.precision is not f32 in one or both"),
     REAL(verify.loss,            "1.0e-3",   0, 1,         "largest relative difference of the losses at one step"),

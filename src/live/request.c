@@ -6,6 +6,8 @@
 
 #include "live/live.h"
 
+enum { HTTP_PORT = 80 };
+
 struct span { const char *at; size_t n; };
 
 static bool is_word(struct span s, const char *word) { return s.n == strlen(word) && !strncasecmp(s.at, word, s.n); }
@@ -72,12 +74,13 @@ static int read_first(struct span line, struct live_request *r)
     return read_target(target, r);
 }
 
+/* Clients leave out the port of http. */
 static bool is_here(struct span host, int port)
 {
     char a[64], b[64];
     snprintf(a, sizeof a, "127.0.0.1:%d", port);
     snprintf(b, sizeof b, "localhost:%d", port);
-    return is_word(host, a) || is_word(host, b);
+    return is_word(host, a) || is_word(host, b) || (port == HTTP_PORT && (is_word(host, "127.0.0.1") || is_word(host, "localhost")));
 }
 
 /* Exactly one Host, and that is this place. */

@@ -1,6 +1,4 @@
 /* eval-schedule: evaluation as often as 2 % of the run pays for. */
-#include <math.h>
-
 #include "prove/moves.h"
 
 static const double SHARE = 0.02;
@@ -14,10 +12,13 @@ enum status propose_evaluation(struct proposal *out, const struct situation *now
     *out = (struct proposal){.next = m->config, .predicted = 1};
     if (!f)
         return OK;
-    const double allowed_us = now->p.step_us * now->p.run.rows_scale * SHARE / (1 - SHARE), every = ceil(m->evaluation_us * m->evaluation_scale / allowed_us);
-    out->next.eval.every = (struct interval){.n = (int64_t)every};
+    const double allowed_us = now->p.step_us * now->p.run.rows_scale * SHARE / (1 - SHARE);
+    const int64_t every = evaluations_interval(m->evaluations, allowed_us / (m->evaluation_us * m->evaluation_scale));
+    if (evaluations_left(m->evaluations, every) >= 1)
+        return OK;
+    out->next.eval.every = (struct interval){.n = every};
     out->places = 1;
     out->predicted = f->speedup;
-    snprintf(out->change, sizeof out->change, "eval.every: %.0f", every);
+    snprintf(out->change, sizeof out->change, "eval.every: %lld", (long long)every);
     return OK;
 }

@@ -17,7 +17,7 @@
 #include "core/peaks.h"
 #include "train/trial.h"
 
-enum { GATES_MAX = 8, GATE_TEXT = 40, GATE_WORDS = 320 };
+enum { GATES_MAX = 8, GATE_TEXT = 40, GATE_WORDS = 560 };
 
 struct gate {
     const char *name;

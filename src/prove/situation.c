@@ -10,6 +10,9 @@
 #include "core/setup.h"
 #include "prove/moves.h"
 
+/* Per training step, with rows as they were measured; 0: none, or not known. */
+static double evaluation_us(const struct measured *m) { return isfinite(m->evaluation_us) ? m->evaluation_us * evaluations_per_step(m->evaluations) : 0; }
+
 static struct profile_input input_of(const struct measured *m, const struct situation_options *o, const char *yaml)
 {
     const struct config *c = &m->config;
@@ -18,7 +21,7 @@ static struct profile_input input_of(const struct measured *m, const struct situ
         .program = m->program, .trace = m->trace, .peaks = *o->peaks, .threads = m->threads, .usable_cores = o->usable_cores, .step_us = m->step_us,
         .wait_us = m->wait_us, .upload_us = m->upload_us, .pace = m->pace, .delayed_share = m->delayed_share, .preemptions_per_s = m->preemptions_per_s, .n_steps = m->n, .batch = c->train.batch_size, .seq = c->model.seq, .accumulate = c->train.accumulate,
         .layers = c->model.layers, .model_flops = m->model_flops,
-        .evaluation_us = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .kernels = m->kernels,
+        .evaluation_us = evaluation_us(m), .kernels = m->kernels,
         .gpu = m->device_name != NULL, .device_name = m->device_name, .timed_by = m->timed_by, .times_kernels = m->times_kernels,
         .kernels_per_step = m->kernels_per_step, .occupancy = m->occupancy, .watch = m->gpu,
         .name = c->name, .arch = config_word("model.arch", (int)c->model.arch), .device = o->device, .isa = o->isa,
@@ -119,8 +122,8 @@ enum status situation_judge(struct situation *s, const struct situation_options 
     if (st != OK)
         return st;
     const struct run_facts facts = {
-        .eval_us_per_step = m->evaluation_every ? m->evaluation_us / (double)m->evaluation_every : 0, .eval_scale = m->evaluation_scale, .eval_batches = c->eval.batches,
-        .eval_every_steps = m->evaluation_every, .run_steps = m->total_steps, .by_epochs = c->train.epochs > 0, .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers,
+        .eval_us_per_step = evaluation_us(m), .eval_scale = m->evaluation_scale, .eval_batches = c->eval.batches,
+        .eval_every_steps = m->evaluations.every, .stage_steps = m->evaluations.stage, .run_steps = isfinite(m->evaluation_us) ? m->total_steps : 0, .by_epochs = c->train.epochs > 0, .data_wait_us = m->data_wait_us, .workers = (int)c->data.workers,
         .clip = c->train.clip, .left_out = !isfinite(m->loss) || !isfinite(m->norm), .threads = m->threads, .usable_cores = o->usable_cores, .available_bytes = o->available_bytes,
         .batch = c->train.batch_size, .padding = m->padding.now,
         .padding_least = m->padding.least, .padding_packed = m->padding.packed, .padding_rows = m->padding.rows, .packs = c->data.pack == PACK_ON, .bucket = m->padding.bucket, .group = m->padding.group, .replayed = m->program->captured, .remedies = remedies, .n_remedies = n};

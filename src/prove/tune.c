@@ -81,7 +81,7 @@ static enum status look_around(struct tuner *t, struct error *err)
     config_give_positions(&t->now);
     const struct finding *small = situation_finding(s, "small-batch");
     if (!*t->r->bound)
-        t->r->larger_expected = small ? small->speedup : 0;
+        t->r->larger_expected = small && !tune_larger_refused(t) ? small->speedup : 0;
     if (!*t->r->bound)
         snprintf(t->r->bound, sizeof t->r->bound, "%s", s->p.headline);
     return OK;
@@ -127,7 +127,7 @@ static enum status try_choice(struct tuner *t, struct choice *c, struct error *e
     tuner_tell(t, what);
     enum status st;
     if (c->gain == GAIN_AROUND_STEP)
-        st = tune_measure_evaluation(&c->stage, &t->now, &c->next, err);
+        st = tune_measure_evaluation(&c->stage, &t->now, &c->next, t->believed, err);
     else
         st = prove_stage(t, c, err);
     if (st == CANNOT && !tuner_stopped(t)) {        /* the machine has not the memory for it: that ends this stage alone */
@@ -165,8 +165,8 @@ static enum status run_stages(struct tuner *t, struct error *err)
             return st;
         t->tried |= next.moves;
         if (!in_time) {
-            t->r->out_of_time = true;
-            snprintf(next.stage.why, sizeof next.stage.why, "no time was left to try it");
+            t->r->out_of_time = t->o->budget_s > 0;         /* of no budget nothing was spent */
+            snprintf(next.stage.why, sizeof next.stage.why, t->o->budget_s > 0 ? "no time was left to try it" : "nothing is tried with a budget of 0");
         } else
             st = try_choice(t, &next, err);
         if (st == OK)
@@ -185,6 +185,14 @@ static bool has_kept(const struct tune_result *r)
 {
     for (int i = 0; i < r->n_stages; i++)
         if (r->stages[i].outcome == TUNE_KEPT && !r->stages[i].around)
+            return true;
+    return false;
+}
+
+bool tune_keeps(const struct tune_result *r)
+{
+    for (int i = 0; i < r->n_stages; i++)
+        if (r->stages[i].outcome == TUNE_KEPT)
             return true;
     return false;
 }

@@ -97,7 +97,7 @@ struct tune_larger {
 struct tune_result {
     struct config base, tuned;              /* base: as given, but for a larger update */
     struct tune_larger larger;
-    double larger_expected;                 /* what twice the batch is expected to win per sample, on the base; 0: nothing worth a word */
+    double larger_expected;                 /* what twice the batch is expected to win per sample, on the base; 0: nothing worth a word, or it could not be tried */
     const char *given;                      /* what to call it: "the given config", or the program without passes that it is */
     char bound[TUNE_WHY];                   /* what the base is bound by, one sentence */
     struct { bool done; double speedup, low, high, believed; int openings, turns; } check;       /* the base against itself, before anything was tried; gains must be above `believed` */
@@ -142,6 +142,7 @@ struct tune_options {
 };
 
 /* ANSWER_NO: the config does not give the same bits twice, or is faster than itself; then nothing could be proved. */
+bool tune_keeps(const struct tune_result *r);           /* anything: the tuned config is another one */
 enum status tune_run(struct tune_result *out, const struct config *c, const struct tune_options *options, struct error *err);
 
 /* ---- tune_report.c ---- */

@@ -118,7 +118,7 @@ enum status tune_choose(struct tuner *t, struct choice *best, bool in_time, stru
     if (!best->moves && in_time)
         *best = c->probe;
     else if (!best->moves && c->probe.moves)
-        t->r->out_of_time = true;
+        t->r->out_of_time = t->o->budget_s > 0;
     free(c);
     return st;
 }

@@ -45,6 +45,7 @@ enum { TUNE_STEPS = 5 };                    /* of the loss curves of a stage, or
 /* Looks for the sweet spot of the batch, and makes the base an update of so many samples in micro-batches of the given size: that larger ones compute the
  * same is then proved like any move. */
 enum status tune_enlarge(struct tuner *t, struct error *err);
+const char *tune_larger_refused(const struct tuner *t);     /* why it is not tried with these options; NULL: it is, where it is asked for */
 /* At the end: where larger batches were not kept, the larger update is of no use, and goes. */
 void tune_keep_or_shrink(struct tuner *t);
 
@@ -90,7 +91,7 @@ void tune_know_run(struct tune_result *r, const struct measured *m, const struct
 double tune_run_step_us(const struct tune_result *r, double point_us);     /* of the run, where a point has steps so long */
 void tune_settle_evaluation(struct tune_result *r);        /* when all else is measured: gains of evaluation with the steps of the result */
 /* A stage that only changes how often evaluation runs: steps and evaluations are timed in turns, and put together as both
- * configs say. */
-enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, struct error *err);
+ * configs say. `believed`: what the gain must be above, at least. */
+enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, double believed, struct error *err);
 
 #endif

@@ -9,7 +9,7 @@ static const double SHARE = 0.15;           /* of the budget */
 static const double SECONDS_LEAST = 0.2, SECONDS_MOST = 2;     /* for each size */
 enum { SIZES_USUAL = 6 };
 
-static const char *why_not(const struct tuner *t)
+const char *tune_larger_refused(const struct tuner *t)
 {
     const struct config *c = &t->r->base;
     return c->model.dropout > 0       ? "dropout falls on other samples in other batches, and nothing could be proved"
@@ -45,7 +45,7 @@ enum status tune_enlarge(struct tuner *t, struct error *err)
 {
     struct tune_result *r = t->r;
     struct tune_larger *l = &r->larger;
-    const char *not = why_not(t);
+    const char *not = tune_larger_refused(t);
     *l = (struct tune_larger){.asked = true, .rule = t->o->rule, .times = 1, .given = r->base};
     snprintf(l->words, sizeof l->words, "not tried: %s", not ? not : "");
     if (not)
@@ -58,7 +58,7 @@ enum status tune_enlarge(struct tuner *t, struct error *err)
     const int64_t spot = l->sweep.spot >= 0 ? l->sweep.points[l->sweep.spot].batch : 0;
     char other[BATCH_WORDS], given[BATCH_WORDS];
     batch_sweep_words(&l->sweep, other, given);
-    snprintf(l->words, sizeof l->words, "no: a larger one wins less than 5 %%; %s", other);
+    snprintf(l->words, sizeof l->words, "no: %s%s", l->sweep.noisy ? "" : "a larger one wins less than 5 %; ", other);
     if (spot <= r->base.train.batch_size)
         return OK;
     const struct config next = config_with_update(&r->base, spot / r->base.train.batch_size, t->o->rule);
@@ -85,7 +85,7 @@ void tune_keep_or_shrink(struct tuner *t)
     t->now.checkpoint = l->given.checkpoint;
     t->now.eval = l->given.eval;
     if (every.n != r->base.eval.every.n)        /* as often as tune chose, in samples */
-        t->now.eval.every.n = every.n * l->times;
+        t->now.eval.every.n = l->given.train.epochs ? every.n * l->times : (int64_t)fmin((double)(every.n * l->times), (double)l->given.train.steps);
     r->base = l->given;
     snprintf(l->words, sizeof l->words, "no: batches of %lld were not proved to be faster than those of %lld, so that an update keeps its %lld samples; what follows was measured "
              "with %lld times as many", (long long)l->sweep.points[l->sweep.spot].batch, (long long)l->given.train.batch_size,

@@ -8,6 +8,7 @@
 #include "train/trial.h"
 
 enum { TURNS = 5 };
+static const double EVALUATION_GAIN = 1.01;     /* of the run: less is not worth fewer losses to look at, nor beyond doubt */
 
 static double median(double *us, int n)
 {
@@ -138,14 +139,14 @@ static void give_gains(struct tune_stage *s, double step_us)
     s->high = around_gain(step_us, e->high_us, e->left);
 }
 
-enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, struct error *err)
+enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, double believed, struct error *err)
 {
     struct trial *t;
     double step_us[TURNS], evaluation_us[TURNS];
     enum status st = trial_open(&t, a, NULL, NULL, err);
     if (st != OK)
         return st;
-    const int64_t every = trial_steps_between(t, a->eval.every);
+    const struct evaluations now = trial_evaluations(t, a->eval.every), then = trial_evaluations(t, b->eval.every);
     for (int i = 0; i < TURNS && st == OK; i++) {
         double loss;
         bool has_data;
@@ -153,28 +154,31 @@ enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a
         const int64_t start = clock_ns();
         if (st == OK)
             st = trial_validate(t, &has_data, &loss, err);
-        evaluation_us[i] = every > 0 ? (double)(clock_ns() - start) / 1e3 / (double)every : 0;
+        evaluation_us[i] = (double)(clock_ns() - start) / 1e3 * evaluations_per_step(now);
     }
     trial_free(t);
     if (st != OK)
         return st;
     const double us = median(evaluation_us, TURNS);         /* they are sorted now */
     s->evaluation = (struct tune_evaluation){.us = us, .low_us = evaluation_us[0], .high_us = evaluation_us[TURNS - 1],
-                                             .left = b->eval.every.n > 0 ? (double)every / (double)b->eval.every.n : 0};
+                                             .left = evaluations_left(now, then.every)};
     give_gains(s, median(step_us, TURNS));
-    s->outcome = s->low > 1 ? TUNE_KEPT : TUNE_NO_GAIN;
-    snprintf(s->why, sizeof s->why, s->low > 1 ? "less of the run is evaluation; the step is the same" : "evaluation takes little");
+    const bool wins = s->low > fmax(believed, EVALUATION_GAIN);
+    s->outcome = wins ? TUNE_KEPT : TUNE_NO_GAIN;
+    snprintf(s->why, sizeof s->why, wins ? "less of the run is evaluation; the step is the same" : "evaluation takes little");
     return OK;
 }
 
 void tune_know_run(struct tune_result *r, const struct measured *m, const struct profile *p)
 {
     const double us = measured_evaluation_us(m);
+    r->run.evaluation_after_us = us;
+    if (!isfinite(us))
+        return;                                             /* a run of which a part is not known is not known */
     if (!r->run.steps) {
         r->run.evaluation_before_us = us;
         r->run.step_us = p->run.steps && p->run.rows_scale < 1 ? (p->run.seconds - p->run.evaluation_s) * 1e6 / (double)p->run.steps : 0;
     }
-    r->run.evaluation_after_us = us;
     r->run.steps = m->total_steps;
 }
 

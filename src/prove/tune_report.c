@@ -11,6 +11,7 @@
 #include "core/stats.h"
 #include "prove/tune_int.h"
 #include "prove/tune_report_int.h"
+#include "train/ranks.h"
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 static json_t *count(int n) { return n ? json_integer(n) : json_null(); }
@@ -261,11 +262,14 @@ static json_t *roadmap(const struct tune_result *r)
     return list;
 }
 
-/* By which tune judged, as options of `hone verify`: any gain, and memory for the scratch of kernels. */
+static int ranks(const struct tune_result *r) { return division_of(&r->base).ranks; }
+
+/* By which tune judged, as options of `hone verify`: any gain, and memory for the scratch of kernels. That is no command of ranks: alone it would judge
+ * another program. */
 static json_t *limits(const struct tune_result *r)
 {
     char text[96];
-    if (!r->judged)
+    if (!r->judged || ranks(r) > 1)
         return json_null();
     snprintf(text, sizeof text, "--set verify.min_gain=0 --set verify.memory=%.10g",
              ceil(verdict_gate(&r->verdict, "memory")->limit * 1e3) / 1e3);
@@ -358,6 +362,7 @@ json_t *tune_json(const struct tune_result *r)
     free(yaml);
     if (j) {
         put_gates(j, &r->verdict, r->judged);
+        json_object_set_new(j, "ranks", json_integer(ranks(r)));
         json_object_set_new(j, "limits", limits(r));
         json_object_set_new(j, "larger_batch", larger(r));
         json_object_set_new(j, "larger_batch_expected", measured(r->larger_expected));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/delay.h"
 #include "train/batch_sweep.h"
 #include "train/train_int.h"
 
@@ -11,7 +12,7 @@ static const double NEAR = 0.95;            /* of the fastest: as good as it, an
 
 const char *batch_verdict_word(enum batch_verdict v)
 {
-    static const char *const words[] = {"too small", "sweet spot", "no faster", "does not fit"};
+    static const char *const words[] = {"too small", "sweet spot", "no faster", "does not fit", "no verdict"};
     return words[v];
 }
 
@@ -33,8 +34,8 @@ static int last_that_fits(const struct batch_sweep *s)
     return last;
 }
 
-/* Of most of them. */
-static bool is_noisy(const struct batch_sweep *s)
+/* Steps of most of them. */
+static bool steps_vary(const struct batch_sweep *s)
 {
     int noisy = 0, timed = 0;
     for (int i = 0; i < s->n; i++) {
@@ -44,19 +45,31 @@ static bool is_noisy(const struct batch_sweep *s)
     return 2 * noisy > timed;
 }
 
+/* One size is not as fast twice as two sizes must be to be told apart. */
+static bool rounds_differ(const struct batch_sweep *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->points[i].fits && s->points[i].ms_per_step < NEAR * s->points[i].ms_slowest)
+            return true;
+    return false;
+}
+
+static bool is_noisy(const struct batch_sweep *s) { return delay_is_much(s->delayed_share) || steps_vary(s) || rounds_differ(s); }
+
 void batch_sweep_judge(struct batch_sweep *s)
 {
     const int best = fastest(s), last = last_that_fits(s);
     s->spot = -1;
+    s->noisy = is_noisy(s);
     for (int i = 0; i < s->n && s->spot < 0; i++)
         if (s->points[i].fits && s->points[i].samples_per_s >= NEAR * s->points[best].samples_per_s)
             s->spot = i;
     for (int i = 0; i < s->n; i++)
         s->points[i].verdict = !s->points[i].fits ? BATCH_DOES_NOT_FIT
+                               : s->noisy         ? BATCH_UNKNOWN
                                : i < s->spot      ? BATCH_TOO_SMALL
                                : i == s->spot     ? BATCH_SWEET_SPOT
                                                   : BATCH_NO_FASTER;
-    s->noisy = is_noisy(s);
     s->open = s->spot >= 0 && s->spot == last && last == s->n - 1 && s->end != BATCHES_NO_MEMORY && s->end != BATCHES_LEVEL;
 }
 
@@ -82,14 +95,18 @@ static void spot_words(const struct batch_sweep *s, char out[BATCH_WORDS])
                  (long long)s->points[0].batch, s->points[0].planned_bytes / 1e6, s->free_bytes / 1e6);
     else if (s->open && !before)
         snprintf(out, BATCH_WORDS, "a batch of %lld is all that was measured: there is nothing to hold it against", (long long)p->batch);
+    else if (!before && s->spot == last_that_fits(s) && s->end == BATCHES_NO_MEMORY)
+        snprintf(out, BATCH_WORDS, "sweet spot: %lld, the only one of those tried that fits", (long long)p->batch);
+    else if (delay_is_much(s->delayed_share))
+        snprintf(out, BATCH_WORDS, "no verdict: other work took the cores for up to %.0f %% of the time, so that any of them may be the sweet spot", 100 * s->delayed_share);
+    else if (s->noisy)
+        snprintf(out, BATCH_WORDS, "no verdict: times of one size differ by as much as those of two may, so that any of them may be the sweet spot");
     else if (s->open)
         snprintf(out, BATCH_WORDS, "sweet spot so far: %lld, %.0f %% more samples/s than %lld; larger ones were not tried", (long long)p->batch, gain,
                  (long long)before->batch);
     else if (before && s->spot == last_that_fits(s) && s->end == BATCHES_NO_MEMORY)
-        snprintf(out, BATCH_WORDS, "sweet spot: %lld, the largest that fits, %.0f %% more samples/s than %lld", (long long)p->batch, gain,
+        snprintf(out, BATCH_WORDS, "sweet spot: %lld, the largest of those tried that fits, %.0f %% more samples/s than %lld", (long long)p->batch, gain,
                  (long long)before->batch);
-    else if (!before && s->spot == last_that_fits(s) && s->end == BATCHES_NO_MEMORY)
-        snprintf(out, BATCH_WORDS, "sweet spot: %lld, the only one that fits", (long long)p->batch);
     else if (best == s->spot)
         snprintf(out, BATCH_WORDS, "sweet spot: %lld, the fastest", (long long)p->batch);
     else
@@ -103,7 +120,7 @@ static void given_words(const struct batch_sweep *s, char out[BATCH_WORDS])
     *out = 0;
     for (int i = 0; i < s->n; i++)
         given = s->points[i].batch == s->given ? &s->points[i] : given;
-    if (!given || !spot || given == spot)
+    if (!given || !spot || given == spot || given->verdict == BATCH_UNKNOWN)
         return;
     if (given->verdict == BATCH_TOO_SMALL)
         snprintf(out, BATCH_WORDS, "train.batch_size is %lld: too small, %lld makes %.2f times as many samples/s", (long long)given->batch,
@@ -139,7 +156,7 @@ json_t *batch_sweep_json(const struct batch_sweep *s)
     return json_pack("{s:I,s:b,s:o,s:s,s:i,s:I,s:o,s:o,s:o,s:b,s:b,s:s,s:s}", "vocab", (json_int_t)s->vocab, "vocab_assumed", s->vocab_assumed, "delayed_share",
                      json_number(s->delayed_share < 0 ? NAN : s->delayed_share), "device", s->device, "threads", s->threads, "given", (json_int_t)s->given, "free_mb",
                      json_number(s->free_bytes > 0 ? s->free_bytes / 1e6 : NAN), "points", points, "sweet_spot",
-                     s->spot >= 0 ? json_integer((json_int_t)s->points[s->spot].batch) : json_null(), "open", s->open, "noisy", s->noisy, "words", spot, "given_words",
+                     s->spot >= 0 && !s->noisy ? json_integer((json_int_t)s->points[s->spot].batch) : json_null(), "open", s->open, "noisy", s->noisy, "words", spot, "given_words",
                      given);
 }
 

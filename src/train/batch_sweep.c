@@ -1,7 +1,9 @@
 /* Times steps at several batch sizes, one after the other. */
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
+#include "core/system.h"
 #include "train/batch_sweep.h"
 #include "train/train_int.h"
 
@@ -28,6 +30,7 @@ static enum status time_point(struct batch_sweep *s, struct batch_point *p, cons
     s->device = r.device;
     s->threads = r.threads;
     s->delayed_share = fmax(s->delayed_share, r.delayed_share);
+    p->ms_slowest = fmax(p->ms_slowest, r.ms_per_step);
     if (!p->rounds++ || r.ms_per_step < p->ms_per_step) {
         p->recompute = r.places[config_pass_find("recompute")] > 0;
         p->ms_per_step = r.ms_per_step;
@@ -148,11 +151,18 @@ static enum status run_doubling(struct batch_sweep *s, const struct config *c, c
     }
 }
 
+/* Also where nothing fits, and so nothing runs that would tell. */
+static int threads_of(const struct config *c)
+{
+    const int given = division_threads(c);
+    return given ? given : system_cores(sched_getaffinity);
+}
+
 enum status batch_sweep_run(struct batch_sweep *out, const struct config *c, const struct batch_sweep_options *o, struct error *err)
 {
     const size_t free_bytes = train_available_bytes(c);
     *out = (struct batch_sweep){.given = c->train.batch_size, .free_bytes = free_bytes == SIZE_MAX ? 0 : (double)free_bytes,
-                                .device = c->device == DEVICE_CUDA ? "cuda" : "cpu", .threads = division_threads(c), .end = BATCHES_GIVEN, .vocab = bench_config(c).model.vocab,
+                                .device = c->device == DEVICE_CUDA ? "cuda" : "cpu", .threads = threads_of(c), .end = BATCHES_GIVEN, .vocab = bench_config(c).model.vocab,
                                 .vocab_assumed = bench_config(c).model.vocab != c->model.vocab, .delayed_share = -1};
     const enum status st = o->n ? run_given(out, c, o, err) : run_doubling(out, c, o, err);
     if (st == OK)

@@ -7,7 +7,7 @@
 
 #include "train/train.h"
 
-enum batch_verdict { BATCH_TOO_SMALL, BATCH_SWEET_SPOT, BATCH_NO_FASTER, BATCH_DOES_NOT_FIT };
+enum batch_verdict { BATCH_TOO_SMALL, BATCH_SWEET_SPOT, BATCH_NO_FASTER, BATCH_DOES_NOT_FIT, BATCH_UNKNOWN };
 const char *batch_verdict_word(enum batch_verdict v);       /* "too small", ... */
 
 struct batch_point {
@@ -17,6 +17,7 @@ struct batch_point {
     bool recompute;                     /* by computing some of the forward twice */
     double ms_per_step, ms_spread, samples_per_s, tokens_per_s;     /* the faster of two measurements */
     int rounds;                         /* how often it was timed */
+    double ms_slowest;                  /* of the rounds */
     enum batch_verdict verdict;
 };
 
@@ -32,9 +33,9 @@ enum { BATCH_POINTS = 32 };
 struct batch_sweep {
     struct batch_point points[BATCH_POINTS];        /* by batch, each once */
     int n;
-    int spot;                           /* the smallest within 5 % of the fastest; -1: none fits */
+    int spot;                           /* the smallest within 5 % of the fastest, also where that may be noise; -1: none fits */
     bool open;                          /* the spot is the largest that was tried, and larger ones may be faster */
-    bool noisy;                         /* steps of one size varied by more than half of their time: other work decided */
+    bool noisy;                         /* nobody knows which is the spot: other work had the cores, the rounds of a size are further apart than sizes may be, or most vary by half of their time */
     int64_t given;                      /* train.batch_size of the config */
     double free_bytes;                  /* on the device, before; 0: not known */
     const char *device;                 /* "cpu", "cuda" */

@@ -1,4 +1,5 @@
 /* Measures whole steps: warm-up, then steps without and with events in turns, then one evaluation. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "core/arena.h"
@@ -184,12 +185,12 @@ static enum status run_all(struct session *s, struct error *err)
 /* The median of up to three evaluations, fewer when they are long; not known when it was stopped. */
 static enum status time_evaluation(struct measured *m, const volatile sig_atomic_t *stop, struct error *err)
 {
-    const struct interval every = m->run->config.eval.every;
     double us[3], losses[DOMAINS_MAX];
     int n = 0;
-    if (!m->run->eval || !every.n)
+    if (!m->run->eval)
         return OK;
     const int most = dist_size(ranks_of(&m->run->config)) > 1 ? 1 : 3;      /* clocks of ranks differ */
+    m->evaluation_us = NAN;
     for (double total = 0; n < most && total < 2e6; total += us[n++]) {
         const int64_t start = clock_ns();
         const enum status st = model_run_evaluate(m->run, stop, losses, err);
@@ -199,7 +200,6 @@ static enum status time_evaluation(struct measured *m, const volatile sig_atomic
     }
     stats_sort(us, n);
     m->evaluation_us = stats_percentile(us, n, 0.5);
-    m->evaluation_every = interval_steps(every, m->run->steps_per_epoch);
     return OK;
 }
 
@@ -219,7 +219,7 @@ static double evaluation_scale(const struct dataset *d, const struct config *c)
 
 double measured_evaluation_us(const struct measured *m)
 {
-    return m->evaluation_every ? m->evaluation_us * m->evaluation_scale / (double)m->evaluation_every : 0;
+    return m->evaluation_us * m->evaluation_scale * evaluations_per_step(m->evaluations);
 }
 
 static void fill_facts(struct measured *m)
@@ -228,6 +228,7 @@ static void fill_facts(struct measured *m)
     m->program = exec_program(r->train);
     m->config = r->config;
     m->total_steps = r->total_steps;
+    m->evaluations = model_run_evaluations(r, r->config.eval.every);
     m->threads = exec_lanes(r->train);
     train_passes_text(r->places, m->passes);
     m->memory = exec_memory(r->train);

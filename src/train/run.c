@@ -61,6 +61,11 @@ int64_t interval_steps(struct interval every, int64_t steps_per_epoch)
     return steps;
 }
 
+struct evaluations model_run_evaluations(const struct model_run *r, struct interval every)
+{
+    return (struct evaluations){.steps = r->total_steps, .every = interval_steps(every, r->steps_per_epoch), .stage = r->stage_steps};
+}
+
 static enum status count_steps(struct model_run *r, struct error *err)
 {
     struct step_counts n;

@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "core/error.h"
+#include "core/evaluations.h"
 #include "core/gpu.h"
 #include "exec/exec.h"
 #include "passes/optimize.h"
@@ -337,9 +338,9 @@ struct measured {
     struct measured_rank *ranks;        /* (n_ranks), the same on every rank; 0: there is one, alone */
     int n_ranks;
     struct trace *trace;                /* as many steps with events, and one evaluation */
-    double evaluation_us;               /* of one evaluation, with rows of model.seq tokens; 0: none */
+    double evaluation_us;               /* of one evaluation, with rows of model.seq tokens; 0: none; NAN: not known, as it was stopped */
     double evaluation_scale;            /* tokens of its rows in the run over those; 1: data.bucket makes none shorter */
-    int64_t evaluation_every;           /* steps; 0: never */
+    struct evaluations evaluations;     /* how often the whole run evaluates */
     int64_t total_steps;                /* of the whole run that these are steps of */
     double data_wait_us;                /* per step, without events */
     double loss, norm;                  /* of the last step; the gradient's: not finite, and the update was left out */
@@ -374,7 +375,7 @@ enum status measure_steps(struct measured *out, const struct config *c, int step
  * without events, and the evaluation, come before those with. */
 enum status measure_steps_traced(struct measured *out, const struct config *c, int steps, const volatile sig_atomic_t *stop,
                                  void (*progress)(void *context, int done, int total), void *context, struct error *err);
-double measured_evaluation_us(const struct measured *m);       /* per training step of the run, with the rows that it has there; 0: none */
+double measured_evaluation_us(const struct measured *m);       /* per training step of the run, with the rows that it has there; 0: none; NAN: not known */
 const char *measured_data_warning(const struct measured *m, int i);         /* as dataset_warning */
 void measured_release(struct measured *m);
 

@@ -170,6 +170,7 @@ double step_memory_limit(const struct config *c);
 enum status step_refuse(const struct config *c, int64_t total_steps, struct error *err);
 enum status evaluation_refuse(const struct config *c, struct error *err);
 int64_t interval_steps(struct interval every, int64_t steps_per_epoch);    /* 0: never */
+struct evaluations model_run_evaluations(const struct model_run *r, struct interval every);      /* with this for eval.every */
 
 /* The folder of a run. folder_check refuses, before anything is read or written, a folder in use without `resume`, or
  * nothing to resume. folder_lock makes the folder, holds it until *lock is closed, and looks again; then, with `anew`, it clears it. */

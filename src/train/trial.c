@@ -147,9 +147,9 @@ double trial_planned_bytes(const struct trial *t)
     return exec_memory_bytes(&m);
 }
 
-int64_t trial_steps_between(const struct trial *t, struct interval every)
+struct evaluations trial_evaluations(const struct trial *t, struct interval every)
 {
-    return interval_steps(every, t->run.steps_per_epoch);
+    return model_run_evaluations(&t->run, every);
 }
 
 double trial_model_flops(const struct trial *t)

@@ -22,7 +22,7 @@ void trial_free(struct trial *t);                       /* NULL is fine */
 const struct program *trial_program(const struct trial *t);
 int64_t trial_tokens_per_step(const struct trial *t);
 double trial_planned_bytes(const struct trial *t);      /* parameters, state, inputs, workspace and scratch of training */
-int64_t trial_steps_between(const struct trial *t, struct interval every);     /* in steps, also where it is given in epochs */
+struct evaluations trial_evaluations(const struct trial *t, struct interval every);       /* of its whole run, with this for eval.every */
 double trial_model_flops(const struct trial *t);         /* of one step by the usual count */
 double trial_ops_per_step(const struct trial *t);       /* every micro-batch counted */
 double trial_kernels_per_step(struct trial *t);         /* see exec_kernels_per_step; NAN: not known */

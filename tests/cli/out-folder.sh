@@ -31,7 +31,8 @@ grep -q "my words" D/report.md || fail "a user's words are gone"
 
 # ---- one folder for a run and for reports; the lock of a run that is at work holds
 ok profile tiny.yaml --steps 1 --out run
-ok verify run run --out run
+run verify run run --out run                      # of a busy machine there is no verdict
+[ "$code" = 0 ] || [ "$code" = 1 ] || fail "verify into the folder of a profile: $code $(cat err)"
 [ -s run/verify.json ] && [ -s run/report.json ] || fail "not both are there: $(ls -A run)"
 start train tiny.yaml --steps 800 --set log.every=1 --set checkpoint.every=25 --out run
 until_step 30

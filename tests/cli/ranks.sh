@@ -3,6 +3,14 @@
 . "$HONE_SOURCE/tests/cli/lib-ranks"
 tiny_of_ranks
 
+# Commands that ranks do not share would each do all of it, and disturb the others. One of them says so.
+for command in "verify tiny.yaml tiny.yaml" "bench tiny.yaml" "forget tiny.yaml"; do
+    OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 run $command
+    [ "$code" = 2 ] && [ ! -s out ] && grep -qx "hone: ${command%% *} runs on one rank, and mpirun started 2" err || fail "$command under mpirun: $code $(cat out err)"
+    OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 run $command
+    [ "$code" = 2 ] && [ ! -s out ] && [ ! -s err ] || fail "$command on the second rank: $code $(cat out err)"
+done
+
 # Without MPI there are words for it. The variables are what mpirun sets.
 run launch -n 1 train tiny.yaml --out none
 if grep -q 'has no MPI module' err; then
@@ -165,7 +173,8 @@ same "an mpirun that starts nothing" said wanted
 [ "$code" = 3 ] || fail "an mpirun that starts nothing: exit code $code"
 [ ! -e no ] || fail "an mpirun that starts nothing: a folder was made"
 
-refused 2 "hone: -n is 0; it takes the number of ranks, 1 to 4096" launch train tiny.yaml
+refused 2 "hone: -n is missing; it takes the number of ranks: hone launch -n 2 train CONFIG" launch train tiny.yaml
+refused 2 "hone: -n is 0; it takes the number of ranks, 1 to 4096" launch -n 0 train tiny.yaml
 refused 2 "hone: a command is missing: hone launch -n 2 train CONFIG" launch -n 2
 refused 2 "hone: 'bench' is not a command that ranks share; train, profile, tune and doctor are" launch -n 2 bench tiny.yaml
 refused 2 "hone: --retry is for train: 'doctor' has no checkpoint to go on from" launch -n 2 --retry 1 doctor

@@ -43,12 +43,44 @@ refused 2 "hone: 'taken/file' is a file, and a report is a folder; give another 
 
 # two reports
 ok profile tiny.yaml --steps 3 --out before
-ok verify before before/report.json --set verify.regression=0 --json
-json out '([g["gate"] for g in j["gates"]] == ["step-time", "peak-memory"] and j["pass"] == true)'
-sed -E 's/("median_us": )[0-9.]+/\11e9/' before/report.json >slow.json
-run verify before/report.json slow.json --json
+# as_if FILE TIMES DELAY CHANGE: before/report.json with these steps, of which the third is the median, and so much of the time taken by other work
+as_if() {
+    python3 - "$@" <<'PY'
+import json, sys
+j = json.load(open("before/report.json"))
+j["step"]["times_us"] = eval(sys.argv[2])
+j["step"]["median_us"] = j["step"]["times_us"][2]
+j["machine"]["delayed_share"] = float(sys.argv[3])
+exec(sys.argv[4])
+json.dump(j, open(sys.argv[1], "w"))
+PY
+}
+as_if quiet.json "[990, 995, 1000, 1005, 1010]" 0 ""
+as_if slow.json "[1990, 1995, 2000, 2005, 2010]" 0 ""
+as_if near.json "[1000, 1010, 1040, 1060, 1400]" 0 ""
+as_if busy.json "[990, 995, 1000, 1005, 1010]" 0.27 ""
+as_if more.json "[500, 505, 510, 515, 520]" 0 'j["machine"]["threads"] += 1; j["machine"]["usable_cores"] = 99; j["config_yaml"] = j["config_yaml"].replace("precision: f32", "precision: bf16")'
+ok verify quiet.json quiet.json --json
+json out '([g["gate"] for g in j["gates"]] == ["step-time", "peak-memory"] and j["pass"] == true and j["gates"][0]["low"] < 0 < j["gates"][0]["high"])'
+ok verify slow.json quiet.json
+run verify quiet.json slow.json --json
 [ "$code" = 1 ] || fail "a slower report: exit code $code"
-json out '[g["pass"] for g in j["gates"]] == [false, true] and j["gates"][0]["limit"] == 0.05'
+json out '[g["pass"] for g in j["gates"]] == [false, true] and j["gates"][0]["limit"] == 0.05 and j["gates"][0]["judged"]'
+for b in near busy; do
+    run verify quiet.json $b.json
+    [ "$code" = 1 ] && grep -q '^step-time  *no verdict ' out && grep -q '^no verdict from 1 of 2 gates: ' out || fail "$b: $code $(cat out)"
+done
+ok verify quiet.json more.json
+grep -qE '; [0-9]+ threads after [0-9]+; bf16 after f32$' out || fail "other settings go unsaid: $(cat out)"
+python3 - <<'PY'
+import json
+j = json.load(open("before/report.json"))
+j["answers"]["warning"] = "\033[31mcrimson\007"
+json.dump(j, open("coloured.json", "w"))
+PY
+run verify coloured.json before
+! grep -q "$(printf '\033\|\007')" err || fail "what a report says goes to the terminal as it is: $(cat -v err)"
+grep -q crimson err || fail "$(cat -v err)"
 ok profile tiny.yaml --steps 2 --out other --seq-len 8
 refused 2 "hone: 'before/report.json' and 'other/report.json' are of different models or batches: 14848 parameters and 14592" \
     verify before other

@@ -1,5 +1,5 @@
 /* Any bytes as the report.json that `hone verify A.json B.json` reads: refused with a message, or a verdict in which a report against
- * itself is never a regression, unless its numbers are none. */
+ * itself is never a regression; too much noise to say is none. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void check_verdict(const struct verdict *v)
     for (int i = 0; i < v->n; i++) {
         const struct gate *g = &v->gates[i];
         require(memchr(g->words, '\0', sizeof g->words) && g->words[0]);
-        require(g->pass || !(g->value == 0));
+        require(g->pass || !g->judged || !(g->value == 0));
     }
 }
 

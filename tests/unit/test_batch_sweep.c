@@ -20,7 +20,7 @@ static struct batch_sweep sweep(const double *samples_per_s, int n, enum batch_e
 static void check(const struct batch_sweep *s, int spot, bool open, const char *letters, const char *words, const char *given)
 {
     char spot_words[BATCH_WORDS], given_words[BATCH_WORDS];
-    static const char letter_of[] = {[BATCH_TOO_SMALL] = '<', [BATCH_SWEET_SPOT] = '*', [BATCH_NO_FASTER] = '>', [BATCH_DOES_NOT_FIT] = '!'};
+    static const char letter_of[] = {[BATCH_TOO_SMALL] = '<', [BATCH_SWEET_SPOT] = '*', [BATCH_NO_FASTER] = '>', [BATCH_DOES_NOT_FIT] = '!', [BATCH_UNKNOWN] = '?'};
     assert_int_equal(s->spot, spot);
     assert_int_equal(s->open, open);
     assert_int_equal(strlen(letters), s->n);
@@ -50,7 +50,7 @@ static void rises_to_the_end(void **state)
     const struct batch_sweep s = SWEEP(BATCHES_GIVEN, 3, 100, 150, 225);
     check(&s, 2, true, "<<*", "sweet spot so far: 4, 50 % more samples/s than 2; larger ones were not tried", "");
     const struct batch_sweep t = SWEEP(BATCHES_NO_MEMORY, 8, 100, 150, 225, 0);
-    check(&t, 2, false, "<<*!", "sweet spot: 4, the largest that fits, 50 % more samples/s than 2", "train.batch_size is 8, and does not fit");
+    check(&t, 2, false, "<<*!", "sweet spot: 4, the largest of those tried that fits, 50 % more samples/s than 2", "train.batch_size is 8, and does not fit");
     const struct batch_sweep u = SWEEP(BATCHES_SLOW, 4, 100, 150, 225);
     check(&u, 2, true, "<<*", "sweet spot so far: 4, 50 % more samples/s than 2; larger ones were not tried", "");
 }
@@ -80,7 +80,7 @@ static void one_point(void **state)
     const struct batch_sweep s = SWEEP(BATCHES_GIVEN, 1, 100);
     check(&s, 0, true, "*", "a batch of 1 is all that was measured: there is nothing to hold it against", "");
     const struct batch_sweep t = SWEEP(BATCHES_NO_MEMORY, 1, 100, 0);
-    check(&t, 0, false, "*!", "sweet spot: 1, the only one that fits", "");
+    check(&t, 0, false, "*!", "sweet spot: 1, the only one of those tried that fits", "");
 }
 
 static void nothing_fits(void **state)
@@ -106,6 +106,35 @@ static void noisy_points(void **state)
     s.points[1].ms_spread = 5.1;
     batch_sweep_judge(&s);
     assert_true(s.noisy);
+}
+
+static const char NO_VERDICT[] = "no verdict: times of one size differ by as much as those of two may, so that any of them may be the sweet spot";
+
+/* Neither by other work on the machine, nor by rounds that differ by more than what makes a sweet spot. */
+static void nothing_is_said_of_noise(void **state)
+{
+    (void)state;
+    struct batch_sweep s = SWEEP(BATCHES_LEVEL, 1, 100, 180, 250, 255, 256);
+    s.delayed_share = 0.3;
+    batch_sweep_judge(&s);
+    check(&s, 2, false, "?????", "no verdict: other work took the cores for up to 30 % of the time, so that any of them may be the sweet spot", "");
+    json_t *j = batch_sweep_json(&s);
+    assert_true(json_is_null(json_object_get(j, "sweet_spot")) && json_is_true(json_object_get(j, "noisy")));
+    json_decref(j);
+    s.delayed_share = 0.01;
+    for (int i = 0; i < s.n; i++) {
+        s.points[i].ms_per_step = 10;
+        s.points[i].ms_slowest = 10.4;
+    }
+    batch_sweep_judge(&s);
+    assert_false(s.noisy);
+    s.points[3].ms_slowest = 10.6;
+    batch_sweep_judge(&s);
+    check(&s, 2, false, "?????", NO_VERDICT, "");
+    s = SWEEP(BATCHES_NO_MEMORY, 1, 100, 0);                /* of which nothing is a matter of time */
+    s.delayed_share = 0.3;
+    batch_sweep_judge(&s);
+    check(&s, 0, false, "?!", "sweet spot: 1, the only one of those tried that fits", "");
 }
 
 static void found_by_batch(void **state)
@@ -146,7 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_off), cmocka_unit_test(rises_to_the_end), cmocka_unit_test(falls), cmocka_unit_test(noise),
-        cmocka_unit_test(one_point), cmocka_unit_test(nothing_fits), cmocka_unit_test(noisy_points), cmocka_unit_test(found_by_batch), cmocka_unit_test(an_update_of_more_samples),
+        cmocka_unit_test(one_point), cmocka_unit_test(nothing_fits), cmocka_unit_test(noisy_points), cmocka_unit_test(nothing_is_said_of_noise), cmocka_unit_test(found_by_batch), cmocka_unit_test(an_update_of_more_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

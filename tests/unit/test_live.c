@@ -111,6 +111,19 @@ static void test_answers(void **state)
     live_close(l);
 }
 
+/* Clients name the port that is http's own, or leave it out; that of another place they do not. */
+static void test_port_of_http(void **state)
+{
+    (void)state;
+    static const struct { const char *host; int port, status; } cases[] = {
+        {"127.0.0.1", 80, 200}, {"LocalHost", 80, 200}, {"127.0.0.1:80", 80, 200}, {"evil.example", 80, 403}, {"127.0.0.1:8080", 80, 403}, {"127.0.0.1", 8080, 403}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128];
+        const int n = snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].host);
+        assert_int_equal(live_request_parse(text, (size_t)n, cases[i].port).status, cases[i].status);
+    }
+}
+
 static void test_bodies(void **state)
 {
     (void)state;
@@ -208,7 +221,7 @@ int main(void)
     for (int i = 0; page && i < PAGE; i++)
         page[i] = (char)('a' + i % 23);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers), cmocka_unit_test(test_bodies), cmocka_unit_test(test_hostile_clients),
+        cmocka_unit_test(test_answers), cmocka_unit_test(test_port_of_http), cmocka_unit_test(test_bodies), cmocka_unit_test(test_hostile_clients),
         cmocka_unit_test(test_silent_client), cmocka_unit_test(test_port),
     };
     const int failed = page ? cmocka_run_group_tests(tests, NULL, NULL) : 1;

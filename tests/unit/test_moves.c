@@ -205,13 +205,18 @@ static void test_evaluation(void **state)
     const struct config c = tiny(NULL);
     struct situation s = measured(&c);
     struct finding share = {.rule = "eval-share", .speedup = 1.4};
-    assert_true(s.m.evaluation_us > 0 && s.m.evaluation_every == 1);
+    assert_true(s.m.evaluation_us > 0 && s.m.evaluations.every == 1 && s.m.evaluations.steps == s.m.total_steps);
     s.p.step_us = 1000;
     s.m.evaluation_us = 500;
+    s.m.evaluations.steps = 1000;
     const struct proposal p = proposed_on(&s, &share, 1, "eval-schedule");
     assert_true(p.places == 1 && p.next.eval.every.n == 25 && !p.next.eval.every.epochs);       /* 500 / 25 is 2 % of 1020 */
     assert_near(p.predicted, 1.4, 0, "what the finding expects");
     assert_int_equal(proposed_on(&s, &share, 0, "eval-schedule").places, 0);
+    s.m.evaluation_us = 1e9;
+    assert_int_equal(proposed_on(&s, &share, 1, "eval-schedule").next.eval.every.n, 1000);      /* once, at the end, and not beyond it */
+    s.m.evaluations.every = 2000;                           /* once, as it is */
+    assert_int_equal(proposed_on(&s, &share, 1, "eval-schedule").places, 0);
     situation_release(&s);
 }
 

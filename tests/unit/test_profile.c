@@ -454,6 +454,45 @@ static void test_stop_within_a_turn(void **state)
     measured_release(&m);
 }
 
+static void stop_at_once(void *context, int done, int total)
+{
+    (void)context;
+    (void)done;
+    (void)total;
+    stop = 1;
+}
+
+/* Stopped before the evaluation was measured: that it takes no time is not known. */
+static void test_stop_before_evaluation(void **state)
+{
+    (void)state;
+    struct config c;
+    struct measured m;
+    struct error err;
+    stop = 0;
+    assert_ok(config_parse(&c, "test", CONFIG, sizeof CONFIG - 1, NULL, 0, &err), err);
+    assert_ok(measure_steps(&m, &c, 9, &stop, stop_at_once, NULL, &err), err);
+    assert_true(m.n == 1 && isnan(m.evaluation_us) && isnan(measured_evaluation_us(&m)));
+    measured_release(&m);
+    stop = 0;
+}
+
+/* A run over domains is evaluated at the end of each stage, also where eval.every is 0. */
+static void test_evaluation_of_stages(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {arch: k1, dim: 32, heads: 2, seq: 16, tree: [2]}\nk1: {k: 2}\n"
+                               "data: {domains: [formulas, code], chars: 20000, workers: 0}\ntrain: {batch_size: 4, steps: 10}\neval: {every: 0, batches: 1}\nthreads: 1\n";
+    struct config c;
+    struct measured m;
+    struct error err;
+    assert_ok(config_parse(&c, "test", text, sizeof text - 1, NULL, 0, &err), err);
+    assert_ok(measure_steps(&m, &c, 2, NULL, NULL, NULL, &err), err);
+    assert_true(m.total_steps == 20 && m.evaluations.stage == 10 && m.evaluation_us > 0);
+    assert_near(measured_evaluation_us(&m), m.evaluation_us * 2 / 20, 1e-9 * m.evaluation_us, "two of 20 steps");
+    measured_release(&m);
+}
+
 /* A real run: work of the ops and the named gaps are the recorded step, and the split is the step and its evaluation. */
 static void test_sums_of_a_run(void **state)
 {
@@ -465,7 +504,7 @@ static void test_sums_of_a_run(void **state)
     assert_ok(config_parse(&c, "test", CONFIG, sizeof CONFIG - 1, NULL, 0, &err), err);
     assert_ok(measure_steps(&m, &c, 9, NULL, NULL, NULL, &err), err);
     assert_int_equal(m.n, 9);
-    assert_true(m.evaluation_us > 0 && m.evaluation_every == 10 && m.model_flops > 0 && m.rss_peak_bytes > 1e6);
+    assert_true(m.evaluation_us > 0 && m.evaluations.every == 10 && m.model_flops > 0 && m.rss_peak_bytes > 1e6);
     const struct profile_input in = {
         .program = m.program, .trace = m.trace, .peaks = PEAKS, .threads = m.threads, .step_us = m.step_us, .wait_us = m.wait_us, .n_steps = m.n,
         .batch = 2, .seq = 16, .accumulate = 2, .layers = 2, .model_flops = m.model_flops, .kernels = m.kernels,
@@ -515,7 +554,7 @@ int main(void)
                                        cmocka_unit_test(test_nothing_is_above_its_roofline), cmocka_unit_test(test_what_has_not_done_its_work_proves_nothing),
                                        cmocka_unit_test(test_peaks_rise_to_what_was_reached),
                                        cmocka_unit_test(test_gradients_in_the_forward),
-                                       cmocka_unit_test(test_steps_of_a_cycle), cmocka_unit_test(test_stop_within_a_turn),
+                                       cmocka_unit_test(test_steps_of_a_cycle), cmocka_unit_test(test_stop_within_a_turn), cmocka_unit_test(test_stop_before_evaluation), cmocka_unit_test(test_evaluation_of_stages),
                                        cmocka_unit_test(test_sums_of_a_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,30 @@ static void test_eval_share(void **state)
     profiled_release(&x);
 }
 
+/* Of a short run: the evaluation at its end, and at that of each stage, is there in any case. */
+static void test_eval_share_of_a_short_run(void **state)
+{
+    (void)state;
+    struct profiled x = waiting(0);
+    x.facts.eval_us_per_step = 100;                 /* two evaluations of half of the run */
+    x.facts.eval_every_steps = 50;
+    x.facts.eval_batches = 700;
+    x.facts.run_steps = 100;
+    run_detect(&x);
+    const struct finding *f = assert_finding(&x, "eval-share", 0.5, 200.0 / 150, 200.0 / 150, 200.0 / 150);
+    assert_text(f->fix, "--set eval.every=100 brings it to 33.3 %");
+    assert_near(f->saves_s, 100 * 50e-6, 1e-12, "saved");
+    x.facts.eval_every_steps = 200;                 /* once, at the end */
+    run_detect(&x);
+    assert_null(find(&x, "eval-share"));
+    x.facts.eval_every_steps = 0;                   /* at the end of each stage */
+    x.facts.stage_steps = 50;
+    run_detect(&x);
+    assert_null(find(&x, "eval-share"));
+    assert_near(x.profile.run.evaluation_s, 100 * 100e-6, 1e-12, "evaluation");
+    profiled_release(&x);
+}
+
 /* ---- batch ---- */
 
 /* Batch (1, 2): product reads x (1, 2, 4) = 32 bytes and w (4, 4) = 64, writes 32: half of its bytes are weights. */
@@ -386,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_padding_waste),
         cmocka_unit_test(test_shorter_rows),
         cmocka_unit_test(test_eval_share),
+        cmocka_unit_test(test_eval_share_of_a_short_run),
         cmocka_unit_test(test_small_batch),
         cmocka_unit_test(test_small_batch_needs_memory),
         cmocka_unit_test(test_small_batch_in_training),

@@ -65,7 +65,8 @@ static void test_loop(void **state)
                     (r.roadmap[i - 1].phase == r.roadmap[i].phase && r.roadmap[i - 1].predicted >= r.roadmap[i].predicted));
 
     r = tuned(&c, 0);                       /* predictions only */
-    assert_true(r.out_of_time && r.n_roadmap > 0 && r.n_stages > 0);
+    assert_true(!r.out_of_time && r.n_roadmap > 0 && r.n_stages > 0);
+    assert_true(r.larger_expected == 0);    /* --larger-batch would not try anything either */
     for (int i = 0; i < r.n_stages; i++)
         assert_true(r.stages[i].outcome == TUNE_NOT_TRIED && isnan(r.stages[i].measured));
 }

@@ -104,7 +104,7 @@ static void test_the_run_of_a_profile(void **state)
 {
     (void)state;
     static struct tune_result r;
-    const struct measured m = {.evaluation_us = 3000, .evaluation_scale = 0.25, .evaluation_every = 10, .total_steps = 1000};
+    const struct measured m = {.evaluation_us = 3000, .evaluation_scale = 0.25, .evaluations = {.steps = 1000, .every = 10}, .total_steps = 1000};
     struct profile p = {.run = {.steps = 1000, .seconds = 5.075, .evaluation_s = 0.075, .rows_scale = 0.5, .evaluation_scale = 0.25}};
     r = (struct tune_result){.base = config_of("arch: gpt, dim: 32, layers: 1, heads: 2, seq: 16", ""), .given = "the given config", .n_stages = 1,
                              .speedup = 2, .speedup_low = 1.9, .speedup_high = 2.1};
@@ -123,6 +123,17 @@ static void test_the_run_of_a_profile(void **state)
     p.run.rows_scale = 1;                                   /* all of one length: steps are those of the points */
     tune_know_run(&r, &m, &p);
     assert_true(r.run.step_us == 0 && tune_run_step_us(&r, 2000) == 2000);
+    const struct measured stopped = {.evaluation_us = NAN, .evaluation_scale = 1, .evaluations = {.steps = 1000, .every = 10}, .total_steps = 1000};
+    tune_know_run(&r, &stopped, &p);                        /* stopped after a move was kept: what it was before is known */
+    j = tune_json(&r);
+    run = json_object_get(j, "run");
+    assert_true(tune_number(run, "before_s") > 0 && json_is_null(json_object_get(run, "after_s")) && json_is_null(json_object_get(run, "evaluation_after_s")));
+    json_decref(j);
+    r.run.steps = 0;
+    tune_know_run(&r, &stopped, &p);                        /* stopped in the first look: nothing of the whole run is */
+    j = tune_json(&r);
+    assert_true(json_is_null(json_object_get(j, "run")));
+    json_decref(j);
 }
 
 /* ---- sizes ---- */

@@ -3,6 +3,7 @@
  * tests/cli/tune-report-chromium.sh. */
 #include <string.h>
 
+#include "backend/comm.h"
 #include "core/fs.h"
 #include "report_check.h"
 #include "tune_consistent.h"
@@ -248,6 +249,17 @@ static void what_was_judged_is_told(void **state)
     assert_has(text, "| determinism | pass | determinism of a and of b agree |\n");
     assert_has(text, "Measured on its own, the tuned config is 1.00× (0.98× to 1.02×) against the program with all passes, a step of which takes 29.3 ms.");
     assert_has(text, "The same verdict again: hone verify base.yaml tuned.yaml --set verify.min_gain=0 --set verify.memory=1.021\n");
+    free(text);
+    json_decref(j);
+
+    struct comm two = {.size = 2};                          /* hone verify would judge one rank, which is another program */
+    struct tune_result *shared = sample_result();
+    shared->base.dist.comm = shared->tuned.dist.comm = &two;
+    j = document_of(shared);
+    assert_true(json_is_null(at(j, "limits")));
+    assert_number(j, "ranks", 2);
+    text = text_of(report_tune_write_markdown, j);
+    assert_null(strstr(text, "hone verify"));
     free(text);
     json_decref(j);
 

@@ -361,7 +361,7 @@ static void test_trial_restarts(void **state)
 
 static const char REPORT[] =
     "{\"schema\":\"hone-report\",\"kind\":\"profile\",\"model\":{\"arch\":\"%s\",\"parameters\":1000,\"layers\":2,\"seq\":16,"
-    "\"batch\":%d,\"accumulate\":1},\"machine\":{\"fingerprint\":\"%s\"},\"step\":{\"median_us\":%g,\"p10_us\":90,\"p90_us\":120,"
+    "\"batch\":%d,\"accumulate\":1},\"machine\":{\"fingerprint\":\"%s\"%s},\"step\":{\"times_us\":[%s],\"median_us\":%g,\"p10_us\":90,\"p90_us\":120,"
     "\"tokens_per_s\":1e5},\"efficiency\":{\"mfu_percent\":40},\"memory\":{\"planned_bytes\":%g,\"rss_peak_bytes\":2e6}}";
 
 static char path_a[64], path_b[64];
@@ -386,7 +386,18 @@ static void write_report(const char *path, const char *arch, int batch, const ch
 {
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    fprintf(f, REPORT, arch, batch, machine, us, bytes);
+    char times[64];
+    snprintf(times, sizeof times, "%g,%g,%g", us, us, us);
+    fprintf(f, REPORT, arch, batch, machine, "", times, us, bytes);
+    fclose(f);
+}
+
+/* Of a median of 100 us, with these steps, and more on the machine. */
+static void write_steps(const char *path, const char *machine, const char *times, double us)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fprintf(f, REPORT, "gpt", 4, "m", machine, times, us, 1e6);
     fclose(f);
 }
 
@@ -415,11 +426,71 @@ static void test_reports(void **state)
     assert_failed(&v, "peak-memory", NULL);
 }
 
+static void refuse_reports(const char *one, const char *two)
+{
+    struct verdict v;
+    struct error err;
+    assert_int_equal(verify_reports(&v, path_a, path_b, 0.05, &err), BAD_INPUT);
+    assert_says(&err, one, two, NULL);
+}
+
+/* Steps of both overlap: whether the median of the second is above the limit, nobody knows. */
+static void test_reports_within_noise(void **state)
+{
+    static const char near[] = "99,99,99.5,99.5,100,100,100,101,101,130", far[] = "90,92,94,96,98,102,104,106,108,200", mixed[] = "95,99,100,103,105,107,108,110,112,300";
+    struct verdict v;
+    struct error err;
+    (void)state;
+    write_steps(path_a, "", far, 100);
+    write_steps(path_b, "", mixed, 106);
+    assert_ok(verify_reports(&v, path_a, path_b, 0.05, &err), err);
+    const struct gate *g = verdict_gate(&v, "step-time");
+    assert_true(!v.pass && !g->pass && !g->judged && g->low < 0.05 && g->high > 0.05 && g->low < g->value && g->value < g->high);
+    assert_non_null(strstr(g->words, "too near to the limit"));
+    assert_ok(verify_reports(&v, path_a, path_b, 0.5, &err), err);       /* far from it */
+    assert_failed(&v, NULL);
+    write_steps(path_a, "", near, 100);
+    write_steps(path_b, "", "119,119,119.5,119.5,120,120,120,121,121,130", 120);
+    assert_ok(verify_reports(&v, path_a, path_b, 0.05, &err), err);
+    assert_failed(&v, "step-time", NULL);
+    assert_true(verdict_gate(&v, "step-time")->judged);
+    write_steps(path_b, ",\"threads\":2,\"usable_cores\":2,\"delayed_share\":0.27", near, 100);
+    assert_ok(verify_reports(&v, path_a, path_b, 0.05, &err), err);
+    assert_true(!v.pass && !verdict_gate(&v, "step-time")->judged);
+    assert_non_null(strstr(verdict_gate(&v, "step-time")->words, "other work took the cores for 27 %"));
+    write_steps(path_b, ",\"threads\":4,\"usable_cores\":2,\"delayed_share\":0.27", near, 100);       /* they are its own */
+    assert_ok(verify_reports(&v, path_a, path_b, 0.05, &err), err);
+    assert_failed(&v, NULL);
+}
+
+/* That a report is of another number of threads, or of another device, is not what a change of the program did. */
+static void test_reports_of_other_settings(void **state)
+{
+    struct verdict v;
+    struct error err;
+    (void)state;
+    write_steps(path_a, ",\"threads\":1,\"device\":\"cpu\"", "100,100", 100);
+    write_steps(path_b, ",\"threads\":2,\"device\":\"cuda\"", "50,50", 50);
+    assert_ok(verify_reports(&v, path_a, path_b, 0.05, &err), err);
+    assert_failed(&v, NULL);
+    assert_non_null(strstr(verdict_gate(&v, "step-time")->words, "; 2 threads after 1; device cuda after cpu"));
+    write_steps(path_b, "", "50", 50);                       /* one step may be anything */
+    assert_ok(verify_reports(&v, path_a, path_b, 0.05, &err), err);
+    assert_true(!v.pass && !verdict_gate(&v, "step-time")->judged);
+    json_t *j = verdict_json(&v);
+    assert_true(json_is_null(json_object_get(json_array_get(json_object_get(j, "gates"), 0), "high")));
+    json_decref(j);
+    write_steps(path_b, "", "", 50);
+    refuse_reports(path_b, "has no step.times_us: an older hone wrote it; profile it again");
+    write_steps(path_b, "", "50,-1", 50);
+    refuse_reports(path_b, "step.times_us[1] is no time");
+}
+
 /* A report that was made while other work had the cores says so, and so does what is made of it. */
 static void test_reports_of_a_busy_machine(void **state)
 {
     static const char busy[] = "{\"schema\":\"hone-report\",\"kind\":\"profile\",\"model\":{\"arch\":\"gpt\",\"parameters\":1000,\"layers\":2,\"seq\":16,\"batch\":4,"
-                               "\"accumulate\":1},\"machine\":{\"fingerprint\":\"m\",\"delayed_share\":0.25},\"step\":{\"median_us\":200,\"p10_us\":90,\"p90_us\":120,"
+                               "\"accumulate\":1},\"machine\":{\"fingerprint\":\"m\",\"delayed_share\":0.25},\"step\":{\"times_us\":[200],\"median_us\":200,\"p10_us\":90,\"p90_us\":120,"
                                "\"tokens_per_s\":1e5},\"efficiency\":{\"mfu_percent\":40},\"memory\":{\"planned_bytes\":1e6,\"rss_peak_bytes\":2e6},"
                                "\"answers\":{\"warning\":\"Other work took the cores: times are too long\"}}";
     (void)state;
@@ -466,14 +537,6 @@ static void test_reports_without_memory(void **state)
     fail_at = 0;
 }
 
-static void refuse_reports(const char *one, const char *two)
-{
-    struct verdict v;
-    struct error err;
-    assert_int_equal(verify_reports(&v, path_a, path_b, 0.05, &err), BAD_INPUT);
-    assert_says(&err, one, two, NULL);
-}
-
 static void test_reports_that_cannot_be_compared(void **state)
 {
     (void)state;
@@ -487,6 +550,10 @@ static void test_reports_that_cannot_be_compared(void **state)
     refuse_reports("4 samples per update", "8");
     write_report(path_b, "gpt", 4, "n", 100, 1e6);
     refuse_reports("different machines", "m and n");
+    write_report(path_b, "gpt", 4, "m", -100, 1e6);
+    refuse_reports(path_b, "step.median_us is -100; expected a number above 0");
+    write_report(path_b, "gpt", 4, "m", 100, 0);
+    refuse_reports(path_b, "memory.planned_bytes is 0; expected a number above 0");
     for (int i = 0; i < 4; i++) {
         FILE *f = fopen(path_b, "w");
         fputs(bad[i], f);
@@ -556,7 +623,7 @@ int main(void)
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_peaks_that_are_beaten),
         cmocka_unit_test(test_trial_restarts),
-        cmocka_unit_test(test_reports), cmocka_unit_test(test_reports_of_a_busy_machine),
+        cmocka_unit_test(test_reports), cmocka_unit_test(test_reports_within_noise), cmocka_unit_test(test_reports_of_other_settings), cmocka_unit_test(test_reports_of_a_busy_machine),
         cmocka_unit_test(test_reports_without_memory),
         cmocka_unit_test(test_reports_that_cannot_be_compared),
         cmocka_unit_test(test_texts),

@@ -16,7 +16,7 @@ function configDiff(to) {
   }
 }
 
-/* Without the limits by which tune judged, hone verify asks for what verify.* of base.yaml says. */
+/* Without the limits by which tune judged, hone verify asks for what verify.* of base.yaml says. It runs on one rank: what several proved it does not judge. */
 function tunedConfig() {
   const to = part("config"), path = data.tuned_config || "tuned.yaml";
   if (data.changes.length) {
@@ -25,8 +25,9 @@ function tunedConfig() {
   } else
     note(to, "tuned.yaml is base.yaml, the config as given: nothing was changed.");
   to.append("h3").attr("class", "apart").text("Use it");
-  copyBox(to, `hone train ${shellWord(path)}\n` +
-    `hone verify ${shellWord(path.replace(/tuned\.yaml$/, "base.yaml"))} ${shellWord(path)} ${data.limits || ""}`.trim());
+  const launch = data.ranks > 1 ? `hone launch -n ${data.ranks} ` : "hone ";
+  copyBox(to, `${launch}train ${shellWord(path)}` + (data.ranks > 1 ? "" :
+    `\nhone verify ${shellWord(path.replace(/tuned\.yaml$/, "base.yaml"))} ${shellWord(path)} ${data.limits || ""}`.trimEnd()));
   if (!data.config_yaml) return;
   const details = to.append("details").attr("class", "apart");
   details.append("summary").text("The whole of tuned.yaml");

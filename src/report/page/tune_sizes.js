@@ -37,7 +37,7 @@ function points() {
 /* Of the whole run: how long it is, and who saves how much of it. */
 function runWords() {
   const r = data.run, saving = data.stages.filter(s => s.kept && s.saved_s > 0), both = [r.evaluation_before_s, r.evaluation_after_s].map(seconds);
-  return `The whole run is ${many(r.steps, "step")}, and ${both[0] === both[1] ? both[0] : `${both[0]}, then ${both[1]}`} of evaluation.` +
+  return `The whole run is ${many(r.steps, "step")}, and ${both[0] === both[1] || !known(r.evaluation_after_s) ? both[0] : `${both[0]}, then ${both[1]}`} of evaluation.` +
     (saving.length ? ` Of its ${seconds(r.before_s)}, ${saving.map(s => `${passName(s)} saves ${seconds(s.saved_s)}`).join(", ")}.` : "");
 }
 
