@@ -44,11 +44,11 @@ struct run_facts {
     int n_remedies;
 };
 
-/* Fills p->findings, ranked by expected gain, and the words, all in p->arena. The profile's numbers must be there, with
- * one profile_op per op of the program. A finding never claims more time than what it names takes. */
 /* The whole run, of steps and evaluation per step as it has them. */
 double run_seconds(int64_t steps, double step_us, double evaluation_us);
 
+/* Fills p->findings, ranked by expected gain, and the words, all in p->arena. The profile's numbers must be there, with
+ * one profile_op per op of the program. A finding never claims more time than what it names takes. */
 enum status detect(struct profile *p, const struct program *program, const struct run_facts *facts, struct error *err);
 
 /* Writes docs/rules.md from rule_texts. */
