@@ -114,6 +114,10 @@ enum status texts_tokenize(struct text *texts, int n, const struct config_data *
                            struct error *err);
 struct store *dataset_add_store(struct dataset *d);     /* zeroed; the pointer is valid until the next call */
 
+/* What to say where the tokenizer beside shards is another one than data.tokenizer names, or than a model has (beside.c). */
+void beside_warn(struct dataset *d, const struct config *c, const struct bpe *named, const char *folder);
+enum status beside_check(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err);
+
 /* dataset_sample with all that a sample can have. */
 enum status dataset_fill(const struct dataset *d, enum split split, int64_t index, struct sample *out, struct error *err);
 /* About how long training sample `index` is: lines that are apart by more than a newline seem longer. */
