@@ -182,6 +182,15 @@ same "hone eval of domains" said wanted
 refused 2 "hone: 'copy.txt' holds 2 characters that the vocabulary of 74 does not have: 'ß' (U+00DF), 'ö' (U+00F6); take them out, or train with them" \
     eval domains --set data.domains=code,copy.txt
 
+printf 'the sea and the river\n%.0s' $(seq 50) >stages.txt
+# a run over domains is looked at on fewer of them and on other data, also where its warm-up is longer than one stage
+sed 's/, warmup: 5//; s/steps: 20/steps: 50/' tiny.yaml >stages.yaml
+ok train stages.yaml --set data.domains=prose,code,formulas --out stages
+ok eval stages --set data.domain=code
+ok eval stages stages.txt
+ok eval stages --set 'data.domains=[code]'
+ok generate stages --prompt a --tokens 2
+
 # ---- what is wrong
 as="the model is as it was trained; set keys of data, eval, optimize or backend, device or threads"
 refused 2 "hone: --set model.dim=64: $as" eval tiny --set model.dim=64
