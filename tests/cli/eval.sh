@@ -104,6 +104,12 @@ bits        X per token, X per byte
 tokens      32
 END
 same "hone eval with DATA as text" said wanted
+# all of it, also where the run had a part of its own data; a part that is asked for
+ok train tiny.yaml --set data.source=text --set data.path=copy.txt --set data.max_chars=1000 --out part
+ok eval part few.txt --json
+json out 'j["tokens"] > 1000 and "cut" not in j["data"]'
+ok eval part few.txt --set data.max_chars=100 --json
+json out 'j["tokens"] < 100 and "cut" in j["data"]'
 refused 2 "hone: cannot open 'nosuch.txt': No such file or directory" eval text nosuch.txt
 refused 2 "hone: --split is for the run's own data; DATA is looked at whole" eval text few.txt --split train
 printf 'weiter' >short.txt
