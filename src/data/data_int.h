@@ -4,6 +4,7 @@
 
 #include "core/map.h"
 #include "data/data.h"
+#include "data/files.h"
 
 /* A row of token ids, 1, 2 or 4 bytes each, in memory or in a mapped file. */
 struct store {
@@ -100,6 +101,8 @@ struct text {
     const char *name;       /* for messages; the path must outlive it */
     char *bytes;
     size_t size;
+    struct file_list files; /* that it is read from */
+    size_t *starts;         /* (files.n): where each begins in bytes; `size` where it was not read */
     int64_t chars;          /* characters in bytes[0..size), once they are counted */
     bool cut;               /* data.max_chars ended it, and there is more */
     double file_bytes;      /* of its files, as they lie */
@@ -107,6 +110,7 @@ struct text {
     enum data_domain domain;
 };
 enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err);
+void text_release(struct text *t);
 enum status text_generate(struct text *t, enum data_domain domain, const struct config_data *c, struct error *err);
 bool text_is_bytes(const struct config_data *c, const struct tokenizer *given);      /* one token per byte: data.max_chars counts bytes */
 /* Gives each its store, and their datasets one vocabulary: the given one, or that of all texts. */

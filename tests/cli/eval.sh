@@ -118,6 +118,12 @@ run eval text short.txt
 refused 2 "hone: 'short.txt' has 6 tokens, and one sequence of model.seq 16 needs 17; give more data" eval text short.txt
 printf 'weiter\377' >latin.txt
 refused 2 "hone: 'latin.txt' is not UTF-8 text at byte 6 (0xFF); convert the file: the model reads characters" eval text latin.txt
+# in a folder it is the file that is named, and the place in it
+mkdir mix && cp few.txt mix/a.txt && : >mix/b.txt && cp latin.txt mix/c.txt && cp few.txt mix/d.txt
+refused 2 "hone: 'mix/c.txt' is not UTF-8 text at byte 6 (0xFF); convert the file: the model reads characters" eval text mix
+gzip mix/a.txt
+refused 2 "hone: 'mix/c.txt' is not UTF-8 text at byte 6 (0xFF); set data.tokens: byte, or convert the file" train tiny.yaml --set data.source=text --set data.path=mix --set data.samples=lines --out no
+refused 2 "hone: 'mix/c.txt' is not UTF-8 text at byte 6 (0xFF); set data.tokens: byte, or convert the file" train tiny.yaml --set data.domains=code,mix --out no
 
 # ---- token ids
 python3 - <<'PY'
