@@ -308,6 +308,10 @@ int cmd_doctor(int argc, char **argv)
     struct check k = {0};
     struct config c;
     struct error err;
+    if (sets.n && !positional.n) {
+        error_set(&err, BAD_INPUT, "--set %.200s changes a config, and none is named; name one: hone doctor CONFIG --set %.200s", sets.item[0], sets.item[0]);
+        return report_error(&err);
+    }
     const int code = doctor_read_ranks(&m.ranks);
     if (code != OK || (m.ranks.there && !m.ranks.leads))
         return code;

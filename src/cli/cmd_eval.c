@@ -162,7 +162,7 @@ static void shards_of(char *to, size_t size, const char *folder)
 }
 
 /* Settings that make all of DATA what is evaluated. */
-enum { DATA_SETS = 4 };
+enum { DATA_SETS = 5 };
 struct data_sets { char pattern[3 * CONFIG_PATH_MAX], path[3 * CONFIG_PATH_MAX + 32]; const char *list[DATA_SETS + MAX_LIST]; int n; };
 
 static enum status set_data(struct data_sets *s, const char *data, const struct text_list *sets, struct error *err)
@@ -179,6 +179,7 @@ static enum status set_data(struct data_sets *s, const char *data, const struct 
     s->list[s->n++] = s->path;
     s->list[s->n++] = "data.val_path=";
     s->list[s->n++] = "data.val_fraction=0";
+    s->list[s->n++] = "data.max_chars=0";           /* what the run had was of its own data; --set comes after it */
     for (int i = 0; i < sets->n; i++)
         s->list[s->n++] = sets->item[i];
     return OK;

@@ -221,9 +221,11 @@ static enum status check_data(struct config_reader *r)
 }
 
 /* A warm-up longer than the run is a contradiction only when one hand wrote both; a run that is cut short by --set or by a
- * file that leaves the warm-up to its default just has a shorter one. */
+ * file that leaves the warm-up to its default just has a shorter one. What a run kept names both, whoever wrote them, and has been trained. */
 static bool warmup_is_meant(const struct config_reader *r)
 {
+    if (r->saved)
+        return false;
     const struct config_place warmup = r->places[index_of("train.warmup")], steps = r->places[index_of("train.steps")];
     return (warmup.set && steps.set) || (!steps.set && !warmup.set && warmup.line && steps.line);
 }

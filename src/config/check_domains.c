@@ -84,5 +84,5 @@ enum status config_check_domains(struct config_reader *r)
     if (c->data.val_fraction == 0)
         return config_refuse(r, BLAME(r, "data.val_fraction", "data.domains"), "data.val_fraction is 0, and what is forgotten of "
                              "data.domains is measured on their validation parts; it must be above 0");
-    return check_steps(r);
+    return r->saved ? OK : check_steps(r);      /* a run that is done learns no more stages: it is looked at on other data */
 }

@@ -4,6 +4,7 @@
 
 #include "core/map.h"
 #include "data/data.h"
+#include "data/files.h"
 
 /* A row of token ids, 1, 2 or 4 bytes each, in memory or in a mapped file. */
 struct store {
@@ -100,6 +101,8 @@ struct text {
     const char *name;       /* for messages; the path must outlive it */
     char *bytes;
     size_t size;
+    struct file_list files; /* that it is read from */
+    size_t *starts;         /* (files.n): where each begins in bytes; `size` where it was not read */
     int64_t chars;          /* characters in bytes[0..size), once they are counted */
     bool cut;               /* data.max_chars ended it, and there is more */
     double file_bytes;      /* of its files, as they lie */
@@ -107,12 +110,17 @@ struct text {
     enum data_domain domain;
 };
 enum status text_read(struct text *t, const char *path, const struct config_data *c, bool bytes, struct error *err);
+void text_release(struct text *t);
 enum status text_generate(struct text *t, enum data_domain domain, const struct config_data *c, struct error *err);
 bool text_is_bytes(const struct config_data *c, const struct tokenizer *given);      /* one token per byte: data.max_chars counts bytes */
 /* Gives each its store, and their datasets one vocabulary: the given one, or that of all texts. */
 enum status texts_tokenize(struct text *texts, int n, const struct config_data *c, const struct tokenizer *given,
                            struct error *err);
 struct store *dataset_add_store(struct dataset *d);     /* zeroed; the pointer is valid until the next call */
+
+/* What to say where the tokenizer beside shards is another one than data.tokenizer names, or than a model has (beside.c). */
+void beside_warn(struct dataset *d, const struct config *c, const struct bpe *named, const char *folder);
+enum status beside_check(struct dataset *d, const struct config *c, const struct tokenizer *given, struct error *err);
 
 /* dataset_sample with all that a sample can have. */
 enum status dataset_fill(const struct dataset *d, enum split split, int64_t index, struct sample *out, struct error *err);

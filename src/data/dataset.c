@@ -189,21 +189,6 @@ enum status dataset_open(struct dataset **out, const struct config *c, struct er
     return dataset_open_for(out, c, NULL, err);
 }
 
-/* Shards that were written with one tokenizer and are read with another are other words. */
-static void warn_of_other_tokenizer(struct dataset *d, const struct config *c, const struct bpe *named, const char *folder)
-{
-    struct bpe *beside = NULL;
-    struct error ignored;
-    size_t a, b;
-    if (c->data.source != SOURCE_BIN || !bpe_is_there(folder) || bpe_open(&beside, folder, &ignored) != OK)
-        return;
-    const char *one = bpe_json(named, &a), *other = bpe_json(beside, &b);
-    if (a != b || memcmp(one, other, a))
-        dataset_warn(d, "data.tokenizer '%s' is another one than the tokenizer beside the shards, '%s': if they were written with that, their ids mean other text; leave data.tokenizer out",
-                     c->data.tokenizer, folder);
-    bpe_free(beside);
-}
-
 /* The one that data.tokenizer names; shards may have theirs beside them. */
 static enum status open_tokenizer(struct dataset *d, struct tokenizer *t, const struct config *c, struct error *err)
 {
@@ -217,7 +202,7 @@ static enum status open_tokenizer(struct dataset *d, struct tokenizer *t, const 
     if (st != OK && path == c->data.tokenizer)
         st = config_blame_path(c, "data.tokenizer", path, err);
     if (b && path == c->data.tokenizer)
-        warn_of_other_tokenizer(d, c, b, folder);
+        beside_warn(d, c, b, folder);
     if (b)
         tokenizer_init_bpe(t, b);
     return st;
@@ -231,6 +216,8 @@ enum status dataset_open_for(struct dataset **out, const struct config *c, const
     d->trained = given != NULL;
     if (st == OK)
         st = source_open(d, c, given ? given : named.kind == TOKENIZER_BPE ? &named : NULL, err);
+    if (st == OK && given)
+        st = beside_check(d, c, given, err);
     tokenizer_release(&named);
     if (st == OK)
         st = d->n_domains ? domains_split(d, c, err) : d->region ? OK : split_init(d, c, err);

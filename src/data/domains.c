@@ -43,7 +43,7 @@ enum status source_domains(struct dataset *d, const struct config *c, const stru
     if (st == OK)
         st = texts_tokenize(texts, n, &c->data, given, err);
     for (int i = 0; i < n; i++)
-        free(texts[i].bytes);
+        text_release(&texts[i]);
     const struct tokenizer *v = &d->domains[0]->tokenizer;
     if (st == OK)
         st = tokenizer_copy(&d->tokenizer, v, err);

@@ -1,7 +1,6 @@
 /* Tokens from the built-in corpus. The text and its vocabulary depend on the domain and the length only, not on
  * train.seed, so that runs with different seeds can be compared and a model fits a corpus of any length. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "data/corpus.h"
 #include "data/data_int.h"
@@ -20,6 +19,6 @@ enum status source_corpus(struct dataset *d, const struct config *c, const struc
     if (st == OK)
         st = texts_tokenize(&text, 1, &c->data, given, err);
     d->entropy = source_corpus_entropy(c->data.domain, &c->data);
-    free(text.bytes);
+    text_release(&text);
     return st;
 }

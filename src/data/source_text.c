@@ -1,6 +1,5 @@
 /* Tokens from text files, by byte or by character. The characters of both splits make the vocabulary. */
 #include <math.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "data/data_int.h"
@@ -28,6 +27,6 @@ enum status source_text(struct dataset *d, const struct config *c, const struct 
     if (st == OK)
         st = texts_tokenize(texts, n, &c->data, given, err);
     for (int i = 0; i < n; i++)
-        free(texts[i].bytes);
+        text_release(&texts[i]);
     return st;
 }

@@ -9,7 +9,6 @@
 #include "core/system.h"
 #include "data/corpus.h"
 #include "data/data_int.h"
-#include "data/files.h"
 #include "data/utf8.h"
 
 enum { CORPUS_SEED = 20260101 };
@@ -82,25 +81,34 @@ enum status text_read(struct text *t, const char *path, const struct config_data
 {
     const uint64_t limit = (uint64_t)(c->max_chars > 0 ? c->max_chars : 0);
     const uint64_t most = bytes ? limit : limit > UINT64_MAX / 4 ? 0 : limit * 4;
-    struct file_list files;
     *t = (struct text){.name = path};
-    enum status st = file_list_init(&files, path, "text", err);
+    enum status st = file_list_init(&t->files, path, "text", err);
     if (st != OK)
         return st;
+    t->starts = xcalloc((size_t)t->files.n, sizeof *t->starts);
     int i = 0;
-    for (; i < files.n && st == OK && (!most || t->size < most); i++) {
+    for (; i < t->files.n && st == OK && (!most || t->size < most); i++) {
         end_line(t, c);
+        t->starts[i] = t->size;
         if (!most || t->size < most)
-            st = append_file(t, files.paths[i], most, err);
+            st = append_file(t, t->files.paths[i], most, err);
     }
-    for (; i < files.n && st == OK; i++) {
+    for (; i < t->files.n && st == OK; i++) {
         t->cut = true;
-        t->file_bytes += size_of(files.paths[i]);
+        t->starts[i] = t->size;
+        t->file_bytes += size_of(t->files.paths[i]);
     }
-    file_list_release(&files);
     if (st == OK && !t->size)
         st = error_set(err, BAD_INPUT, "'%s' is empty; it should hold text", path);
     return st;
+}
+
+void text_release(struct text *t)
+{
+    free(t->bytes);
+    free(t->starts);
+    file_list_release(&t->files);
+    *t = (struct text){.name = NULL};
 }
 
 enum status text_generate(struct text *t, enum data_domain domain, const struct config_data *c, struct error *err)
@@ -133,6 +141,16 @@ static void cut_at(struct text *t, size_t at)
     t->size = at;
 }
 
+/* A byte of a text, by the file that it comes from and its place there. */
+static enum status refuse_byte(const struct text *t, size_t at, bool given, struct error *err)
+{
+    int i = t->files.n - 1;
+    while (i > 0 && t->starts[i] > at)
+        i--;
+    return error_set(err, BAD_INPUT, "'%s' is not UTF-8 text at byte %zu (0x%02X); %s", i < 0 ? t->name : t->files.paths[i], i < 0 ? at : at - t->starts[i],
+                     (unsigned char)t->bytes[at], given ? "convert the file: the model reads characters" : "set data.tokens: byte, or convert the file");
+}
+
 /* Counts the characters up to max_chars, cuts the text there and marks in seen[] which characters there are. `given`: those of a model that is there already. */
 static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, bool given, struct error *err)
 {
@@ -143,8 +161,7 @@ static enum status survey(struct text *t, int64_t max_chars, int32_t *seen, bool
             return err->status;
         const size_t step = utf8_decode(t->bytes + at, t->size - at, &c);
         if (step == 0)
-            return error_set(err, BAD_INPUT, "'%s' is not UTF-8 text at byte %zu (0x%02X); %s", t->name, at, (unsigned char)t->bytes[at],
-                             given ? "convert the file: the model reads characters" : "set data.tokens: byte, or convert the file");
+            return refuse_byte(t, at, given, err);
         seen[c] = 1;
         at += step;
     }

@@ -199,6 +199,29 @@ int32_t tokenizer_end(const struct tokenizer *t)
     return first_special(t, names, 3);
 }
 
+/* Ids between those of a vocabulary may be nobody's. */
+static bool has_text(const struct tokenizer *t, int32_t id)
+{
+    size_t length;
+    return t->kind != TOKENIZER_BPE || bpe_token(t->bpe, id, &length);
+}
+
+int32_t tokenizer_differ(const struct tokenizer *a, const struct tokenizer *b)
+{
+    char one[TOKEN_TEXT_MAX], other[TOKEN_TEXT_MAX];
+    const int32_t both = a->n < b->n ? a->n : b->n;
+    if (a->kind == TOKENIZER_NONE || b->kind == TOKENIZER_NONE)
+        return -1;
+    for (int32_t id = 0; id < both; id++) {
+        if (!has_text(a, id) || !has_text(b, id))
+            continue;
+        const size_t length = tokenizer_decode(a, id, one);
+        if (length != tokenizer_decode(b, id, other) || memcmp(one, other, length))
+            return id;
+    }
+    return -1;
+}
+
 const char *tokenizer_unit(enum tokenizer_kind kind)
 {
     static const char *const units[] = {

@@ -36,6 +36,8 @@ int32_t tokenizer_newline(const struct tokenizer *t);       /* its id; -1: there
 /* The special token that texts begin behind, and the one that ends them, by the names that they usually have; -1: there is none. */
 int32_t tokenizer_begin(const struct tokenizer *t);
 int32_t tokenizer_end(const struct tokenizer *t);
+/* The first id that stands for one text in `a` and for another in `b`; -1: none of those that both have does, or one of them knows no texts. */
+int32_t tokenizer_differ(const struct tokenizer *a, const struct tokenizer *b);
 const char *tokenizer_unit(enum tokenizer_kind kind);       /* "characters" */
 
 #endif

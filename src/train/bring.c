@@ -50,7 +50,7 @@ static enum status copy_parameters(struct import *im, const struct config_model 
 }
 
 /* The characters or bytes of a model of ours that was exported (export.c). */
-static enum status read_tokens(struct import *im, const char *path, int64_t vocab, struct error *err)
+static enum status read_tokens(struct tokenizer *out, const char *path, int64_t vocab, struct error *err)
 {
     json_t *j = NULL;
     struct tokenizer t = {.kind = TOKENIZER_NONE};
@@ -60,7 +60,7 @@ static enum status read_tokens(struct import *im, const char *path, int64_t voca
     if (st == OK && t.n > vocab)
         st = error_set(err, BAD_INPUT, "'%s' has %d %s, and the model a vocabulary of %lld", path, t.n, tokenizer_unit(t.kind), (long long)vocab);
     if (st == OK)
-        im->tokenizer = t;
+        *out = t;
     else
         tokenizer_release(&t);
     json_decref(j);
@@ -73,17 +73,18 @@ static bool tokens_are_there(const char *folder, char path[CONFIG_PATH_MAX + 16]
     return access(path, F_OK) == 0;
 }
 
-static enum status open_tokenizer(struct import *im, const char *folder, struct import_result *r, struct error *err)
+/* The one in a folder that has one. */
+static enum status open_tokenizer(struct tokenizer *out, const char *folder, int64_t vocab, struct error *err)
 {
     char path[CONFIG_PATH_MAX + 16];
     struct bpe *b = NULL;
     enum status st = OK;
     if (!bpe_is_there(folder) && tokens_are_there(folder, path))
-        st = read_tokens(im, path, r->config.model.vocab, err);
+        st = read_tokens(out, path, vocab, err);
     else
         st = bpe_open(&b, folder, err);
     if (b)
-        tokenizer_init_bpe(&im->tokenizer, b);
+        tokenizer_init_bpe(out, b);
     return st;
 }
 
@@ -96,7 +97,7 @@ static enum status find_tokenizer(struct import *im, struct import_result *r, st
     im->tokenizer = (struct tokenizer){.kind = TOKENIZER_NONE, .n = (int32_t)r->config.model.vocab};
     if (!folder || (!bpe_is_there(folder) && !tokens_are_there(folder, path))) {
         snprintf(r->tokens, sizeof r->tokens, "ids: no tokenizer lies beside the weights");
-    } else if (open_tokenizer(im, folder, r, &why) != OK) {
+    } else if (open_tokenizer(&im->tokenizer, folder, r->config.model.vocab, &why) != OK) {
         if (why.status == CANNOT) {
             *err = why;
             return CANNOT;
@@ -188,19 +189,33 @@ enum status import_run(const char *path, const struct import_options *o, struct 
 
 /* ---- train.init ---- */
 
+/* The tokenizer that weights were made with, where it is known: one that cannot be read is no reason not to train. */
+static void find_their_tokens(struct tokenizer *out, const struct weights *w, int64_t vocab)
+{
+    const char *folder = weights_folder(w);
+    char path[CONFIG_PATH_MAX + 16];
+    struct error unused;
+    if (folder && (bpe_is_there(folder) || tokens_are_there(folder, path)))
+        open_tokenizer(out, folder, vocab, &unused);
+}
+
 /* A file or folder of others, or the newest checkpoint of a run. */
-static enum status open_init(struct weights **out, struct model_run *r, struct error *err)
+static enum status open_init(struct weights **out, struct tokenizer *tokens, struct model_run *r, struct error *err)
 {
     const char *path = r->config.train.init;
     const int64_t vocab = r->config.model.vocab;
     struct checkpoint ck;
     if (!checkpoint_is_folder(path) || weights_is_folder(path)) {
         const enum status st = weights_open(out, path, err);
+        if (st == OK)
+            find_their_tokens(tokens, *out, vocab);
         return st == OK ? said_of(&r->said, weights_said(*out), vocab, err) : st;
     }
+    struct error unused;
     enum status st = checkpoint_load(&ck, path, err);
     if (st != OK)
         return st;
+    tokenizer_of_json(tokens, json_object_get(ck.manifest, "tokenizer"), ck.path, &unused);
     st = said_of(&r->said, json_object_get(ck.manifest, "said"), vocab, err);
     if (st == OK)
         st = weights_take(out, &ck.weights, ck.path, err);
@@ -243,22 +258,55 @@ static void tell_differences(const struct model_run *r, const struct weights *w)
                 notice_tell("train.init: these weights were made with %s %s (config.json of '%s'), and here it is %s", d.key, d.a, r->config.train.init, d.b);
 }
 
+/* What would make the tokens of the data those of the weights, which lie in `folder`; NULL: in a checkpoint. */
+static void advise_tokens(char out[CONFIG_PATH_MAX + 128], const struct tokenizer *theirs, const char *path, const char *folder)
+{
+    const size_t size = CONFIG_PATH_MAX + 128;
+    if (theirs->kind == TOKENIZER_BYTE)
+        snprintf(out, size, "set data.tokens: byte");
+    else if (theirs->kind == TOKENIZER_CHAR)
+        snprintf(out, size, "train on text of the same %d characters, or leave train.init out", theirs->n);
+    else if (folder)
+        snprintf(out, size, "make the tokens with the tokenizer in '%s' (data.tokenizer)", folder);
+    else
+        snprintf(out, size, "make the tokens with its tokenizer.json (data.tokenizer), which `hone export '%s' --to hf` writes", path);
+}
+
+/* Rows of an embedding are of ids: where these are other symbols, what was learned is of no use, and nothing fails. */
+static void tell_other_tokens(const struct model_run *r, const struct tokenizer *theirs, const char *folder)
+{
+    char there[TOKEN_TEXT_MAX], here[TOKEN_TEXT_MAX], advice[CONFIG_PATH_MAX + 128];
+    const char *path = r->config.train.init;
+    const struct tokenizer *ours = dataset_tokenizer(r->dataset);
+    const int32_t id = tokenizer_differ(theirs, ours);
+    if (id < 0)
+        return;
+    tokenizer_decode(theirs, id, there);
+    tokenizer_decode(ours, id, here);
+    advise_tokens(advice, theirs, path, folder);
+    notice_tell("train.init: the weights of '%s' are for other %s than the data has: token %d is '%.40s' there and '%.40s' here, so rows of the embedding stand for other symbols; %s",
+                path, theirs->kind == ours->kind ? tokenizer_unit(theirs->kind) : "tokens", id, there, here, advice);
+}
+
 enum status model_run_load_init(struct model_run *r, struct error *err)
 {
     struct weights *w = NULL;
+    struct tokenizer theirs = {.kind = TOKENIZER_NONE};
     if (!*r->config.train.init)
         return OK;
     r->init_tensors = 0;
     json_decref(r->said);
     r->said = NULL;
-    enum status st = open_init(&w, r, err);
+    enum status st = open_init(&w, &theirs, r, err);
     if (st == OK)
         st = write_parameters(r, w, err);
     if (st == OK) {
         tell_differences(r, w);
+        tell_other_tokens(r, &theirs, weights_folder(w));
         r->init_title = weights_title(w);
         snprintf(r->init_types, sizeof r->init_types, "%s", weights_types(w));
     }
+    tokenizer_release(&theirs);
     weights_free(w);
     return st == OK ? OK : config_blame_path(&r->config, "train.init", r->config.train.init, err);
 }

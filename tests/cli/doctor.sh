@@ -48,4 +48,5 @@ run doctor tiny.yaml --set data.source=text --set data.path=nope.txt
 [ "$code" = 1 ] || fail "data that is not there, and exit code $code"
 grep -q "!! data: --set data.path=\"nope.txt\": cannot open 'nope.txt': No such file or directory; relative paths start from '$WORK'" out && grep -q '^cpu ' out || fail "$(cat out err)"
 refused 2 "hone: --set train.lr=much: train.lr is 'much'; a number is wanted" doctor tiny.yaml --set train.lr=much
+refused 2 "hone: --set nonsense=1 changes a config, and none is named; name one: hone doctor CONFIG --set nonsense=1" doctor --set nonsense=1
 refused 2 "hone doctor: one argument too many: 'b'; \`hone doctor --help\` shows the options" doctor a b

@@ -104,6 +104,12 @@ bits        X per token, X per byte
 tokens      32
 END
 same "hone eval with DATA as text" said wanted
+# all of it, also where the run had a part of its own data; a part that is asked for
+ok train tiny.yaml --set data.source=text --set data.path=copy.txt --set data.max_chars=1000 --out part
+ok eval part few.txt --json
+json out 'j["tokens"] > 1000 and "cut" not in j["data"]'
+ok eval part few.txt --set data.max_chars=100 --json
+json out 'j["tokens"] < 100 and "cut" in j["data"]'
 refused 2 "hone: cannot open 'nosuch.txt': No such file or directory" eval text nosuch.txt
 refused 2 "hone: --split is for the run's own data; DATA is looked at whole" eval text few.txt --split train
 printf 'weiter' >short.txt
@@ -112,6 +118,12 @@ run eval text short.txt
 refused 2 "hone: 'short.txt' has 6 tokens, and one sequence of model.seq 16 needs 17; give more data" eval text short.txt
 printf 'weiter\377' >latin.txt
 refused 2 "hone: 'latin.txt' is not UTF-8 text at byte 6 (0xFF); convert the file: the model reads characters" eval text latin.txt
+# in a folder it is the file that is named, and the place in it
+mkdir mix && cp few.txt mix/a.txt && : >mix/b.txt && cp latin.txt mix/c.txt && cp few.txt mix/d.txt
+refused 2 "hone: 'mix/c.txt' is not UTF-8 text at byte 6 (0xFF); convert the file: the model reads characters" eval text mix
+gzip mix/a.txt
+refused 2 "hone: 'mix/c.txt' is not UTF-8 text at byte 6 (0xFF); set data.tokens: byte, or convert the file" train tiny.yaml --set data.source=text --set data.path=mix --set data.samples=lines --out no
+refused 2 "hone: 'mix/c.txt' is not UTF-8 text at byte 6 (0xFF); set data.tokens: byte, or convert the file" train tiny.yaml --set data.domains=code,mix --out no
 
 # ---- token ids
 python3 - <<'PY'
@@ -181,6 +193,15 @@ END
 same "hone eval of domains" said wanted
 refused 2 "hone: 'copy.txt' holds 2 characters that the vocabulary of 74 does not have: 'ß' (U+00DF), 'ö' (U+00F6); take them out, or train with them" \
     eval domains --set data.domains=code,copy.txt
+
+printf 'the sea and the river\n%.0s' $(seq 50) >stages.txt
+# a run over domains is looked at on fewer of them and on other data, also where its warm-up is longer than one stage
+sed 's/, warmup: 5//; s/steps: 20/steps: 50/' tiny.yaml >stages.yaml
+ok train stages.yaml --set data.domains=prose,code,formulas --out stages
+ok eval stages --set data.domain=code
+ok eval stages stages.txt
+ok eval stages --set 'data.domains=[code]'
+ok generate stages --prompt a --tokens 2
 
 # ---- what is wrong
 as="the model is as it was trained; set keys of data, eval, optimize or backend, device or threads"

@@ -111,6 +111,33 @@ same "what a model writes that was exported and imported" out wanted
 ok train tiny.yaml --set data.tokens=byte --out runs/bytes
 ok export runs/bytes --to torch --out torch-bytes
 grep -q '^tokens      256 bytes, ' out || fail "what became of the bytes: $(cat out)"
+
+# ---- train.init: where the data has other tokens than the weights were made with, as many of them, that is told; where it has the same, nothing is
+sed 's/some words/alte Zeiten/g; s/other/weite/' words.txt >worte.txt
+ok tokenizer train worte.txt --vocab 280 --out theirs.json
+other="so rows of the embedding stand for other symbols"
+# told INIT UNIT ADVICE ARGS...
+told() {
+    local init=$1 unit=$2 advice=$3
+    shift 3
+    rm -rf run
+    ok train tiny.yaml --set data.source=text --set train.init=$init --steps 1 --out run "$@"
+    sed -E "s/token [0-9]+ is '[^']*' there and '[^']*' here/token X/" err >said
+    echo "warning: train.init: the weights of '$init' are for other $unit than the data has: token X, $other; $advice" >wanted
+    same "train.init with other tokens" said wanted
+}
+told runs/own "byte pairs" "make the tokens with its tokenizer.json (data.tokenizer), which \`hone export 'runs/own' --to hf\` writes" --set data.path=words.txt --set data.tokenizer=theirs.json
+told hf-own "byte pairs" "make the tokens with the tokenizer in 'hf-own' (data.tokenizer)" --set data.path=words.txt --set data.tokenizer=theirs.json
+tr '0-9' 'A-J' <words.txt >letters.txt
+ok train tiny.yaml --set data.source=text --set data.path=letters.txt --out runs/letters
+n=$(($(fold -w1 letters.txt | sort -u | wc -l) + 1))       # and the newline
+told runs/letters characters "train on text of the same $n characters, or leave train.init out" --set data.path=words.txt
+rm -rf run
+for init in runs/own hf-own; do
+    rm -rf run
+    ok train tiny.yaml --set data.source=text --set data.path=words.txt --set data.tokenizer=own.json --set train.init=$init --steps 1 --out run
+    [ ! -s err ] || fail "the same tokens: $(cat err)"
+done
 sed -i 's/"vocab": *[0-9]*/"vocab": 2/' hf-chars/tokens.json
 ok import hf-chars --out runs/damaged
 grep -qx "tokens      ids: 'hf-chars/tokens.json': the tokenizer is missing or damaged" out || fail "a damaged tokens.json: $(cat out)"

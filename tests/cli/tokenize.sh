@@ -182,6 +182,21 @@ grep -qx "warning: data.tokenizer 'other.json' is another one than the tokenizer
     fail "another tokenizer: $(cat err)"
 ok train tiny.yaml --set data.source=bin --set data.path='moved/*.bin' --set data.tokenizer=own.json --steps 1 --out alike
 ! grep -q "another one than" err || fail "the same tokenizer: $(cat err)"
+# of a model that is there: other data that another tokenizer wrote is refused, its own is told of, as in training
+ok tokenizer train text.txt --vocab 300 --cut llama3 --out few.json
+ok tokenize text.txt --tokenizer few.json --out few
+run eval run few
+[ "$code" = 2 ] && grep -qE "^hone: the tokenizer beside the shards, 'few', is another one than that of the model, 'run/checkpoints/step-00000020': token [0-9]+ is '.*' there and '.*' here, so their ids mean other text; give the text itself, or shards that the model's tokenizer wrote$" err ||
+    fail "shards of another tokenizer: $code $(cat err)"
+ok tokenizer train text.txt --vocab 390 --out shorter.json
+ok tokenize text.txt --tokenizer shorter.json --out shorter
+ok eval run shorter
+grep -qx "warning: the tokenizer beside the shards, 'shorter', has 390 tokens, and that of the model, 'run/checkpoints/step-00000020', has 400: the text is cut otherwise than the model would" err ||
+    fail "shards of a tokenizer that ended before: $(cat err)"
+ok eval run moved
+[ ! -s err ] || fail "shards of its own tokenizer: $(cat err)"
+ok eval other
+grep -q "^warning: the tokenizer beside the shards, 'moved', is another one than that of the model" err || fail "its own shards: $(cat err)"
 printf '\n\011\n\005<unk>\025' >tokenizer.model
 refused 2 "hone: 'tokenizer.model' is no tokenizer.json; transformers makes a tokenizer.json of tokenizer.model: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)" \
     tokenize text.txt --tokenizer tokenizer.model --out x

@@ -76,6 +76,26 @@ static void test_domains_saved(void **state)
     assert_int_equal(config_parse_saved(&c, "t.yaml", text, strlen(text), &set, 1, &err), BAD_INPUT);
 }
 
+/* What says how long training is does not stop who looks at what was trained, on fewer domains or on other data. */
+static void test_domains_of_a_run(void **state)
+{
+    (void)state;
+    const char text[] = GPT "data: {domains: [prose, code, formulas]}\ntrain: {steps: 50, warmup: 100}";
+    const char epochs[] = GPT "train: {epochs: 2}\neval: {every: 1 epoch}\n";
+    const char *const sets[] = {"data.domains=[code]", "data.domain=code"};
+    struct config c;
+    struct error err;
+    assert_int_equal(config_parse(&c, "t.yaml", text, strlen(text), NULL, 0, &err), OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(config_parse(&c, "t.yaml", text, strlen(text), &sets[i], 1, &err), BAD_INPUT);
+        if (config_parse_saved(&c, "t.yaml", text, strlen(text), &sets[i], 1, &err) != OK)
+            fail_msg("%s", err.text);
+    }
+    assert_int_equal(config_parse(&c, "t.yaml", epochs, strlen(epochs), &sets[0], 1, &err), BAD_INPUT);
+    if (config_parse_saved(&c, "t.yaml", epochs, strlen(epochs), &sets[0], 1, &err) != OK)
+        fail_msg("%s", err.text);
+}
+
 /* Names up to the room that there is, and one byte more. */
 static void test_domains_room(void **state)
 {
@@ -99,6 +119,7 @@ int main(void)
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_domains_settle),
         cmocka_unit_test(test_domains_saved),
+        cmocka_unit_test(test_domains_of_a_run),
         cmocka_unit_test(test_domains_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,12 +100,36 @@ static void test_tokenizer_bytes_and_ids(void **state)
     assert_int_equal(tokenizer_encode(&t, "-3", 2, ids, &n, &err), BAD_INPUT);
 }
 
+/* Of two vocabularies: the first id that is another text in one than in the other. */
+static void test_tokenizers_that_differ(void **state)
+{
+    (void)state;
+    const uint32_t abc[] = {'a', 'b', 'c'}, abd[] = {'a', 'b', 'd'}, ab[] = {'a', 'b'};
+    struct tokenizer a, b, less, bytes, ids;
+    struct error err;
+    assert_int_equal(tokenizer_init(&a, TOKENIZER_CHAR, abc, 3, &err), OK);
+    assert_int_equal(tokenizer_init(&b, TOKENIZER_CHAR, abd, 3, &err), OK);
+    assert_int_equal(tokenizer_init(&less, TOKENIZER_CHAR, ab, 2, &err), OK);
+    assert_int_equal(tokenizer_init(&bytes, TOKENIZER_BYTE, NULL, 0, &err), OK);
+    assert_int_equal(tokenizer_init(&ids, TOKENIZER_NONE, NULL, 3, &err), OK);
+    assert_int_equal(tokenizer_differ(&a, &a), -1);
+    assert_int_equal(tokenizer_differ(&a, &b), 2);
+    assert_int_equal(tokenizer_differ(&a, &less), -1);
+    assert_int_equal(tokenizer_differ(&bytes, &a), 0);
+    assert_int_equal(tokenizer_differ(&ids, &a), -1);
+    tokenizer_release(&a);
+    tokenizer_release(&b);
+    tokenizer_release(&less);
+    tokenizer_release(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_tokenizer_chars),
         cmocka_unit_test(test_tokenizer_bytes_and_ids),
+        cmocka_unit_test(test_tokenizers_that_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
