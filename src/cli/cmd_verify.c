@@ -47,7 +47,7 @@ static void print_verdict(const struct verdict *v)
         printf("\n%s%d of %d gates failed:%s b may not take the place of a\n", style(stdout, "red"), failed, v->n,
                style(stdout, "off"));
     else
-        printf("\n%sno verdict from %d of %d gates:%s b may not take the place of a before it is measured on a quiet machine\n",
+        printf("\n%sno verdict from %d of %d gates:%s b may not take the place of a before they have one\n",
                style(stdout, "red"), open, v->n, style(stdout, "off"));
 }
 

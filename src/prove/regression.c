@@ -54,8 +54,8 @@ static void fill_interval(struct facts *f, double *us, int n)
 {
     const int at = (int)fmax(floor(0.5 * (n - WITHIN * sqrt(n))), 0);
     stats_sort(us, n);
-    f->low_us = n > 1 ? fmin(us[at], f->step_us) : 0;
-    f->high_us = n > 1 ? fmax(us[n - 1 - at], f->step_us) : INFINITY;
+    f->low_us = n > 1 ? fmin(us[at], f->step_us) : NAN;
+    f->high_us = n > 1 ? fmax(us[n - 1 - at], f->step_us) : NAN;
 }
 
 static enum status read_steps(struct facts *f, struct error *err)
@@ -191,11 +191,13 @@ static void add_setting(struct gate *g, const struct facts *a, const struct fact
 static void judge_step_time(struct gate *g, const struct facts *a, const struct facts *b)
 {
     const double delayed = fmax(a->delayed_share, b->delayed_share);
-    const bool holds = g->low <= g->limit && g->high > g->limit, taken = delay_is_much(delayed);
-    g->judged = !holds && !taken;
+    const bool known = isfinite(g->low) && isfinite(g->high), holds = g->low <= g->limit && g->high > g->limit, taken = delay_is_much(delayed);
+    g->judged = known && !holds && !taken;
     g->pass = g->judged && g->value <= g->limit;
     if (taken)
         add_words(g, "; other work took the cores for %.0f %% of the time, so that this is no verdict: profile again when the machine is quiet", 100 * delayed);
+    else if (!known)
+        add_words(g, "; one step does not tell how they differ, so that this is no verdict: profile both with more --steps");
     else if (holds)
         add_words(g, "; that is too near to the limit to say: profile both with more --steps");
 }
@@ -208,9 +210,11 @@ static struct gate step_time(const struct facts *a, const struct facts *b, doubl
     g.high = b->high_us / a->low_us - 1;
     SHOW(a_text, "%.4g ms", a->step_us / 1e3);
     SHOW(b_text, "%.4g ms", b->step_us / 1e3);
-    SHOW(words, "a step takes %.4g ms (most of them %.4g to %.4g), and %.4g ms (%.4g to %.4g) before: from %s to %s; %.0f tokens/s after %.0f, "
-         "MFU %.1f %% after %.1f %%", b->step_us / 1e3, b->p10_us / 1e3, b->p90_us / 1e3, a->step_us / 1e3, a->p10_us / 1e3,
-         a->p90_us / 1e3, prove_show_change(g.low, low), prove_show_change(g.high, high), b->tokens_per_s, a->tokens_per_s, b->mfu_percent, a->mfu_percent);
+    SHOW(words, "a step takes %.4g ms (most of them %.4g to %.4g), and %.4g ms (%.4g to %.4g) before", b->step_us / 1e3, b->p10_us / 1e3, b->p90_us / 1e3, a->step_us / 1e3,
+         a->p10_us / 1e3, a->p90_us / 1e3);
+    if (isfinite(g.low) && isfinite(g.high))
+        add_words(&g, ": from %s to %s", prove_show_change(g.low, low), prove_show_change(g.high, high));
+    add_words(&g, "; %.0f tokens/s after %.0f, MFU %.1f %% after %.1f %%", b->tokens_per_s, a->tokens_per_s, b->mfu_percent, a->mfu_percent);
     add_setting(&g, a, b);
     judge_step_time(&g, a, b);
     return g;

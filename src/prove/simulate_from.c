@@ -102,6 +102,9 @@ static enum status read_config(struct sim_source *s, const json_t *j, const char
     const enum status st = config_parse(&s->config, path, yaml, strlen(yaml), sets, n_sets, err);
     if (st == OK && !s->config.model.vocab)
         return error_set(err, BAD_INPUT, "'%s': its config does not say model.vocab", path);
+    s->config.data.bucket = 0;                  /* a profile has rows of one length (measure.c) */
+    s->config.data.group = 1;
+    config_give_positions(&s->config);
     const char *name = json_string_value(at(j, "model", "name"));
     if (st == OK && !is_name(name))
         return error_set(err, BAD_INPUT, "'%s': model.name is '%.60s'; expected a name without '/'", path, name ? name : "");

@@ -63,6 +63,11 @@ if [ "$cores" -gt 1 ]; then
 fi
 
 # What cannot be is refused.
+# a profile has rows of one length, whatever data.bucket says
+seq 400 | sed 's/.*/line & of a text, some longer than others &/' >lines.txt
+ok profile tiny.yaml --steps 3 --set data.source=text --set data.path=lines.txt --set data.samples=lines --set data.bucket=8 --out bucketed
+ok simulate --from bucketed/report.json --ranks 2 $LINKS --out rows
+
 refused 2 "hone: a CONFIG is missing, or --from report.json of a profile" simulate
 refused 2 "hone: a CONFIG and --from were given; one of them says what is simulated" simulate tiny.yaml --from "$FROM"
 for ranks in 0 2,x 2, ,2 ... 2,...  2,4,... 3000000 -4 ''; do

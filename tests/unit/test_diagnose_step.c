@@ -99,6 +99,27 @@ static void one_odd_step_is_not_the_verdict_for_all(void **state)
     }
 }
 
+/* A loader that has nothing ready in one step is what the trace is looked at for. */
+static void a_step_that_waits_for_its_data_is_not_odd(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 8; i++) {
+        traced_step_begin(&m, i);
+        traced_begin(&m, EVENT_ANNOTATION, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+        traced_idle(&m, i == 5 ? 1e5 : 100);
+        traced_end(&m);
+        for (int k = 0; k < 10; k++)
+            traced_run(&m, "aten::mm", 50, "gemm", 400);
+        traced_wait(&m, "cudaStreamSynchronize");
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    assert_int_equal(j.d.n_steps, 8);
+    assert_string_equal(j.d.bound_by, "data");
+    judged_release(&j);
+}
+
 /* ---- marks that are missing ---- */
 
 static void drop_marks(struct trace *t, int from, int to)
@@ -298,7 +319,7 @@ int main(void)
         cmocka_unit_test(a_host_that_runs_ahead_does_not_make_the_given_step_absurd),
         cmocka_unit_test(the_recorded_step_is_of_the_steps_that_are_replayed),
         cmocka_unit_test(a_device_that_fills_its_steps_sets_their_pace),
-        cmocka_unit_test(one_odd_step_is_not_the_verdict_for_all),
+        cmocka_unit_test(one_odd_step_is_not_the_verdict_for_all), cmocka_unit_test(a_step_that_waits_for_its_data_is_not_odd),
         cmocka_unit_test(what_lies_between_missing_marks_is_part_of_no_step),
         cmocka_unit_test(gaps_may_be_many),
         cmocka_unit_test(numbers_that_jump_without_time_between_are_no_gap),

@@ -1,12 +1,15 @@
 /* Single steps that take many times as long as the others: one that saves a checkpoint, or evaluates. Their mean with the others is the time of no step, so they
- * are taken out of the steps, like time between marks, and told of on their own. Cold steps at the start stay: replay_cold.c has them. */
+ * are taken out of the steps, like time between marks, and told of on their own. Cold steps at the start stay: replay_cold.c has them. So do those
+ * that wait for data or for other ranks: that is what all steps do, and what is looked for. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/traced/view_int.h"
 #include "core/stats.h"
 
 static const double ODD = 3;                /* times as long as the median */
-enum { LEAST_STEPS = 4, MOST_PART = 4 };    /* of fewer steps none is odd; nor are they where more than one in four is */
+static const double WAITS = 0.5;            /* of what it takes longer: no other work */
+enum { LEAST_STEPS = 4, MOST_PART = 10 };   /* of fewer steps none is odd; nor are they where there are several, and more than one in ten */
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -35,16 +38,34 @@ static double median(const double *x, int n)
     return middle;
 }
 
+static bool starts_in(const struct event *e, const struct step_window *w) { return e->start_ns >= w->host_start_ns && e->start_ns < w->host_end_ns; }
+
+/* What a step spends in the loader and in collectives, of its threads and of the device. */
+static double waits_ns(const struct view *v, const struct step_window *w)
+{
+    double ns = 0;
+    for (int32_t i = 0; i < v->n_host; i++) {
+        const bool waits = view_is_collective(v, i) || !strncmp(view_name(v, i), "enumerate(DataLoader)", 21);
+        ns += waits && starts_in(view_event(v, i), w) ? (double)view_event(v, i)->duration_ns : 0;
+    }
+    for (int32_t i = 0; i < v->n_device; i++) {
+        const int32_t launch = v->launch[i];
+        if (name_is_collective(view_name(v, v->device + i)) && starts_in(view_event(v, launch >= 0 ? launch : v->device + i), w))
+            ns += (double)view_event(v, v->device + i)->duration_ns;
+    }
+    return ns;
+}
+
 /* (n_steps) which are odd; how many in *n. */
 static bool *find_odd(const struct view *v, const double *ns, double usual, int cold, int *n)
 {
     bool *odd = xcalloc((size_t)v->n_steps, sizeof *odd);
     *n = 0;
     for (int i = cold; i < v->n_steps; i++) {
-        odd[i] = ns[i] > ODD * usual;
+        odd[i] = ns[i] > ODD * usual && waits_ns(v, &v->steps[i]) < WAITS * (ns[i] - usual);
         *n += odd[i];
     }
-    if (*n * MOST_PART > v->n_steps)
+    if (*n > 1 && *n * MOST_PART > v->n_steps)
         *n = 0;
     return odd;
 }
