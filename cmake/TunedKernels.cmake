@@ -65,7 +65,7 @@ get_target_property(HONE_OPTIONS hone_flags INTERFACE_COMPILE_OPTIONS)
 kernels_flags(KERNELS_FLAGS C ${HONE_OPTIONS} ${TUNED_FLAGS} ${HONE_COMPILER_HAS_AMX})
 kernels_id(hone_core cpu_kernels_id ops/cpu/cpu.h "${KERNELS_FLAGS}" ${KERNELS_SOURCES} ${CMAKE_CURRENT_LIST_FILE})
 
-# Plain kernels take most of the time of tests that compare with them: with -O2 three of these take 24, 27 and 30 s under ASAN and UBSAN instead of 43, 45 and 100.
+# Plain kernels take most of the time of tests that compare with them: with -O2 three of these take 24, 27 and 30 s of CPU time under ASAN and UBSAN instead of 43, 45 and 100.
 if(HONE_SANITIZE AND NOT HONE_FUZZ)
   file(GLOB REFERENCE_SOURCES CONFIGURE_DEPENDS src/ops/cpu/reference/*.c)
   set_property(SOURCE ${REFERENCE_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O2)
