@@ -120,75 +120,6 @@ static void reads_outside_of_steps_and_in_the_loader_are_not_the_steps(void **st
     judged_release(&j);
 }
 
-/* ---- device-to-host-copy ---- */
-
-static void copy_activation(struct model *m)
-{
-    model_begin(m, "to", MODEL_X);
-    model_begin(m, "_to_copy", MODEL_X);
-    model_begin(m, "copy_", MODEL_X);
-    traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", 8 << 20, 2000);
-    traced_wait(&m->t, "cudaStreamSynchronize");
-    model_end(m);
-    model_end(m);
-    model_end(m);
-}
-
-/* Parameters one by one: matrices, and biases that are smaller than what is read for a number. */
-static void copy_parameters(struct model *m)
-{
-    for (int i = 0; i < 24; i++) {
-        model_view(m, "detach", i % 2 ? "[[512]]" : "[[512, 512]]");
-        model_begin(m, "to", i % 2 ? "[[512]]" : "[[512, 512]]");
-        traced_idle(&m->t, 10);
-        traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", i % 2 ? 2048 : 1 << 20, i % 2 ? 2 : 100);
-        traced_wait(&m->t, "cudaStreamSynchronize");
-        model_end(m);
-    }
-}
-
-static void a_loop_over_parameters_is_one_fault(void **state)
-{
-    (void)state;
-    struct model m = model_new(HOST_BOUND);
-    m.end = copy_parameters;
-    struct judged j = model_judge(&m, model_step_us(&m));
-    const struct finding *f = assert_gain(&j, "device-to-host-copy", model_gain(&m), 0.05);
-    assert_non_null(strstr(f->evidence, "copies per step: 24"));
-    assert_not_found(&j, "host-sync");
-    judged_release(&j);
-}
-
-static void copy_without_waiting(struct model *m)
-{
-    model_begin(m, "copy_", MODEL_X);
-    traced_copy(&m->t, "Memcpy DtoH (Device -> Pinned)", 8 << 20, 200);
-    model_end(m);
-}
-
-static void a_large_copy_to_the_host_costs_its_wait(void **state)
-{
-    (void)state;
-    struct model m = model_new(HOST_BOUND);
-    m.after_forward = copy_activation;
-    struct judged j = model_judge(&m, model_step_us(&m));
-    const struct finding *f = assert_gain(&j, "device-to-host-copy", model_gain(&m), 0.1);
-    assert_non_null(strstr(f->evidence, "8.39 MB"));
-    assert_not_found(&j, "host-sync");
-    judged_release(&j);
-}
-
-static void a_copy_to_pinned_memory_does_not_wait(void **state)
-{
-    (void)state;
-    struct model m = model_new(HOST_BOUND);
-    m.after_forward = copy_without_waiting;
-    struct judged j = model_judge(&m, 0);
-    assert_not_found(&j, "device-to-host-copy");
-    assert_not_found(&j, "host-sync");
-    judged_release(&j);
-}
-
 /* ---- constant-rebuilt ---- */
 
 static void build_mask(struct model *m)
@@ -640,11 +571,8 @@ int main(void)
         cmocka_unit_test(reads_in_a_loop_cost_what_they_and_their_reductions_take),
         cmocka_unit_test(a_wait_that_reads_nothing_is_not_told_to_read_later),
         cmocka_unit_test(reads_outside_of_steps_and_in_the_loader_are_not_the_steps),
-        cmocka_unit_test(a_large_copy_to_the_host_costs_its_wait),
-        cmocka_unit_test(a_loop_over_parameters_is_one_fault),
         cmocka_unit_test(a_call_that_waits_for_its_copy_takes_its_time_once),
         cmocka_unit_test(a_loop_of_uploads_ends_with_its_step),
-        cmocka_unit_test(a_copy_to_pinned_memory_does_not_wait),
         cmocka_unit_test(a_mask_built_in_every_step_costs_its_ops),
         cmocka_unit_test(buffers_noise_and_single_masks_are_not_constants_rebuilt),
         cmocka_unit_test(a_batch_from_ordinary_memory_costs_the_wait_for_it),

@@ -307,8 +307,6 @@ static void warn_of_gaps(struct diagnosis *d, const struct view *v)
                              n > 1 ? arena_printf(&d->arena, ", and so in %d place%s more", n - 1, n > 2 ? "s" : "") : ""));
 }
 
-static bool in_window(const struct event *e, const struct step_window *w) { return e->start_ns >= w->host_start_ns && e->start_ns < w->host_end_ns; }
-
 /* The longest call of the host in it that no other step has; -1: all have such. */
 static int32_t longest_in(const struct view *v, const struct step_window *w)
 {
@@ -318,7 +316,7 @@ static int32_t longest_in(const struct view *v, const struct step_window *w)
         usual[view_event(v, i)->name] |= view_event(v, i)->step >= 0;
     for (int32_t i = 0; i < v->n_host; i++) {
         const struct event *e = view_event(v, i);
-        if (in_window(e, w) && !usual[e->name] && (longest < 0 || e->duration_ns > view_event(v, longest)->duration_ns))
+        if (view_begins_in(v, i, w) && !usual[e->name] && (longest < 0 || e->duration_ns > view_event(v, longest)->duration_ns))
             longest = i;
     }
     free(usual);
@@ -328,10 +326,8 @@ static int32_t longest_in(const struct view *v, const struct step_window *w)
 static int64_t kernels_in(const struct view *v, const struct step_window *w)
 {
     int64_t n = 0;
-    for (int32_t i = 0; i < v->n_device; i++) {
-        const int32_t launch = v->launch[i];
-        n += view_event(v, v->device + i)->kind == EVENT_KERNEL && in_window(view_event(v, launch >= 0 ? launch : v->device + i), w);
-    }
+    for (int32_t i = v->device; i < v->device + v->n_device; i++)
+        n += view_event(v, i)->kind == EVENT_KERNEL && view_begins_in(v, i, w);
     return n;
 }
 

@@ -59,10 +59,8 @@ static void add_idle(struct trace_gpu *g, const struct view *v, int32_t next, do
 /* Where a step is odd (view_odd.c), neither its work counts nor the time in which the device had none. */
 static bool in_odd(const struct view *v, int32_t device_event)
 {
-    const int32_t launch = v->launch[device_event - v->device];
-    const int64_t at = view_event(v, launch >= 0 ? launch : device_event)->start_ns;
     for (int i = 0; i < v->n_odd; i++)
-        if (at >= v->odd[i].window.host_start_ns && at < v->odd[i].window.host_end_ns)
+        if (view_begins_in(v, device_event, &v->odd[i].window))
             return true;
     return false;
 }

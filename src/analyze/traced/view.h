@@ -99,6 +99,13 @@ int32_t view_op_of(const struct view *v, int32_t device_event);
 bool view_call_waits(const struct view *v, int32_t host);
 /* (n_tracks) of each stream the first one of the same device. The caller frees. */
 int16_t *view_devices(const struct view *v);
+/* Whether an event of the host, or the launch of one of the device where it is known, begins in the host's part of a step. */
+static inline bool view_begins_in(const struct view *v, int32_t event, const struct step_window *w)
+{
+    const int32_t launch = event >= v->device ? v->launch[event - v->device] : -1;
+    const int64_t at = view_event(v, launch >= 0 ? launch : event)->start_ns;
+    return at >= w->host_start_ns && at < w->host_end_ns;
+}
 /* A collective that a thread of the host works on, as gloo's do, while the threads that make the step may go on or wait. */
 static inline bool view_is_collective(const struct view *v, int32_t host)
 {

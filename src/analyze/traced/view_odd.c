@@ -38,21 +38,16 @@ static double median(const double *x, int n)
     return middle;
 }
 
-static bool starts_in(const struct event *e, const struct step_window *w) { return e->start_ns >= w->host_start_ns && e->start_ns < w->host_end_ns; }
-
 /* What a step spends in the loader and in collectives, of its threads and of the device. */
 static double waits_ns(const struct view *v, const struct step_window *w)
 {
     double ns = 0;
     for (int32_t i = 0; i < v->n_host; i++) {
         const bool waits = view_is_collective(v, i) || !strncmp(view_name(v, i), "enumerate(DataLoader)", 21);
-        ns += waits && starts_in(view_event(v, i), w) ? (double)view_event(v, i)->duration_ns : 0;
+        ns += waits && view_begins_in(v, i, w) ? (double)view_event(v, i)->duration_ns : 0;
     }
-    for (int32_t i = 0; i < v->n_device; i++) {
-        const int32_t launch = v->launch[i];
-        if (name_is_collective(view_name(v, v->device + i)) && starts_in(view_event(v, launch >= 0 ? launch : v->device + i), w))
-            ns += (double)view_event(v, v->device + i)->duration_ns;
-    }
+    for (int32_t i = v->device; i < v->device + v->n_device; i++)
+        ns += name_is_collective(view_name(v, i)) && view_begins_in(v, i, w) ? (double)view_event(v, i)->duration_ns : 0;
     return ns;
 }
 
