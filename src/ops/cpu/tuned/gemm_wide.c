@@ -11,21 +11,22 @@
 #include "ops/cpu/room.h"
 #include "ops/cpu/tuned/wide_pack.h"
 
-/* Of the packed block: k, and floats. And the longest rows of b that few rows of a pass by where they lie. */
+/* Of the packed block: k, where rows of a lie along it and across it, and floats. And the longest rows of b that few rows of a pass by where they lie. */
 #if defined(__AVX512F__)
-enum { DEPTH = 256, BLOCK = 192 << 10, IN_PLACE = 1024 };
+enum { ALONG = 512, ACROSS = 256, BLOCK = 192 << 10, IN_PLACE = 1024 };
 #else
-enum { DEPTH = 256, BLOCK = 48 << 10, IN_PLACE = 512 };
+enum { ALONG = 256, ACROSS = 256, BLOCK = 48 << 10, IN_PLACE = 512 };
 #endif
-enum { ROW_GAP = DEPTH + WIDE_LINE };                   /* between copied rows */
-enum { COPIED = WIDE_ROWS * ROW_GAP > DEPTH * WIDE_LANES ? WIDE_ROWS * ROW_GAP : DEPTH * WIDE_LANES };
+enum { ROWS = WIDE_ROWS / WIDE_LOWER * WIDE_LOWER };    /* of a, along k, that pass by together: whole tiles */
+enum { ROW_GAP = ALONG + WIDE_LINE };                   /* between copied rows */
+enum { COPIED = ROWS * ROW_GAP > ACROSS * WIDE_LANES ? ROWS * ROW_GAP : ACROSS * WIDE_LANES };
 enum { ALIKE = 1024 };                                  /* floats: rows that far apart compete for the same cache lines */
-enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: what the first-level cache holds beside other things; what the second may not hold */
+enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: what the first-level cache holds beside other things; what the second may not hold, and of all operands what it does */
 
 static_assert(BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->f32 && BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->bf16 && COPIED * sizeof(float) <= sizeof((struct gemm_room *)0)->aside, "a block and a tile of rows have room");
 
 /* Lines of memory that will be wanted: the tile that is computed asks for them, a few at a time. */
-enum { LINES = DEPTH / WIDE_STEPS * WIDE_VECTORS };     /* as many as the deepest tile asks for */
+enum { LINES = ALONG / WIDE_STEPS * WIDE_VECTORS };     /* as many as the deepest tile asks for */
 struct lines {
     const float *at[LINES];
     int64_t n, written;         /* the first will be written */
@@ -42,6 +43,7 @@ struct block {
     int64_t alone;              /* the first, where it packs what all of them read */
     bool b_there, a_there;      /* read where they are */
     bool a_far, b_far, c_far;   /* not in a cache nearby: lines are fetched ahead */
+    bool near;                  /* all of them are, and a is read where it is */
 };
 
 /* Rows of a tile. */
@@ -66,7 +68,7 @@ static void take_rows(const struct block *b, struct span rows, struct wide_produ
 }
 
 /* The panel that begins at column j of the block; packed now where this is the first tile of rows. */
-static void take_panel(const struct block *b, int64_t j, bool first, struct wide_product *p)
+static void take_panel(const struct block *b, int64_t j, float *packed, bool first, struct wide_product *p)
 {
     const struct gemm *g = b->g;
     const int64_t left = b->now.columns - j, width = wide_panel(left), column = b->now.first + j;
@@ -77,10 +79,10 @@ static void take_panel(const struct block *b, int64_t j, bool first, struct wide
         p->b_step = g->ldb;
         return;
     }
-    p->b = b->packed + j * b->now.depth;
+    p->b = packed;
     p->b_step = width;
     if (first)
-        wide_pack_panel(b->packed + j * b->now.depth, from, g->ldb, g->b_transposed, left, b->now.depth);
+        wide_pack_panel(packed, from, g->ldb, g->b_transposed, left, b->now.depth);
 }
 
 static void want(struct lines *l, const float *line)
@@ -89,12 +91,25 @@ static void want(struct lines *l, const float *line)
         l->at[l->n++] = line;
 }
 
+/* n lines, `gap` floats apart. */
+WIDE_INLINE void want_many(struct lines *l, const float *first, int64_t gap, int64_t n)
+{
+    const int64_t there = least(n, LINES - l->n);
+    for (int64_t i = 0; i < there; i++)
+        l->at[l->n + i] = first + i * gap;
+    l->n += there;
+}
+
 /* The result of this tile. */
 static void want_result(const struct wide_product *p, int64_t rows, struct lines *l)
 {
+    const bool whole = p->columns == WIDE_COLUMNS && l->n + rows * WIDE_COLUMNS / WIDE_LINE <= LINES;
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < p->columns; j += WIDE_LINE)
-            want(l, p->c + i * p->ldc + j);
+        if (whole)
+            for (int j = 0; j < WIDE_COLUMNS / WIDE_LINE; j++)
+                l->at[l->n++] = p->c + i * p->ldc + j * WIDE_LINE;
+        else
+            want_many(l, p->c + i * p->ldc, WIDE_LINE, (p->columns + WIDE_LINE - 1) / WIDE_LINE);
     l->written = l->n;
 }
 
@@ -104,12 +119,10 @@ static void want_rows(const struct gemm *g, const struct part *of, struct span r
     const bool along = g->a_col == 1;
     const struct span mine = team_span(along ? (of->depth + WIDE_LINE - 1) / WIDE_LINE : of->depth, 1, (int)panel.lo, (int)panel.hi);
     const float *a = g->a + rows.lo * g->a_row + of->k * g->a_col;
-    for (int64_t i = mine.lo; i < mine.hi; i++)
-        if (along)
-            for (int64_t r = 0; r < rows.hi - rows.lo; r++)
-                want(l, a + r * g->a_row + i * WIDE_LINE);
-        else
-            want(l, a + i * g->a_col + rows.hi - rows.lo - 1);
+    if (!along)
+        want_many(l, a + mine.lo * g->a_col + rows.hi - rows.lo - 1, g->a_col, mine.hi - mine.lo);
+    for (int64_t i = mine.lo; along && i < mine.hi; i++)
+        want_many(l, a + i * WIDE_LINE, g->a_row, rows.hi - rows.lo);
 }
 
 /* A block of b, a share with every tile. */
@@ -154,13 +167,28 @@ static void run_tile(const struct block *b, int64_t t)
     take_rows(b, rows, &p);
     for (int64_t j = 0; j < panels; j++) {
         const int64_t column = b->now.first + j * WIDE_COLUMNS;
-        take_panel(b, j * WIDE_COLUMNS, t == 0, &p);
+        take_panel(b, j * WIDE_COLUMNS, b->packed + j * WIDE_COLUMNS * b->now.depth, t == 0, &p);
         p.c = g->c + rows.lo * g->ldc + column;
         p.bias = g->bias && b->now.k == 0 ? g->bias + column : NULL;
         want_all(b, &p, (struct span){t, b->tiles}, (struct span){j, panels}, &l);
         p.fetches = l.n;
         p.written = l.written;
-        TUNED(wide_tile)((int)(rows.hi - rows.lo), &p);
+        TUNED(wide_tile)(rows.hi - rows.lo, &p);
+    }
+}
+
+/* All rows past one panel after the other, each of which is packed into the same memory: where all there is is near. */
+static void run_near(const struct block *b)
+{
+    const struct gemm *g = b->g;
+    struct wide_product p = {.a = g->a + b->now.k * g->a_col, .a_row = g->a_row, .a_step = g->a_col, .depth = b->now.depth, .ldc = g->ldc, .scale = g->scale,
+                             .accumulate = g->accumulate || b->now.k > 0};
+    for (int64_t j = 0; j < b->now.columns; j += WIDE_COLUMNS) {
+        const int64_t column = b->now.first + j;
+        take_panel(b, j, b->packed, true, &p);
+        p.c = g->c + column;
+        p.bias = g->bias && b->now.k == 0 ? g->bias + column : NULL;
+        TUNED(wide_tile)(g->m, &p);
     }
 }
 
@@ -175,9 +203,13 @@ static void run_piece(void *argument, int piece, int helper)
 static void run_block(struct block *b)
 {
     const struct gemm *g = b->g;
-    const int64_t height = g->n > 2 * WIDE_LANES ? WIDE_ROWS : WIDE_TALLEST;
+    const int64_t height = g->n <= 2 * WIDE_LANES ? WIDE_TALLEST : g->a_col == 1 ? ROWS : WIDE_ROWS;
     b->tiles = (g->m + height - 1) / height;
     b->each = piece_units(b->tiles, height * b->now.columns * b->now.depth);
+    if (b->near && b->each >= b->tiles) {
+        run_near(b);
+        return;
+    }
     b->alone = b->b_there && b->now.columns % WIDE_LANES == 0 ? 0 : 1;
     if (b->alone && b->tiles > 0)
         run_tile(b, 0);
@@ -208,7 +240,7 @@ enum { FEW_ROWS = 128, GROUP_COLUMNS = 64, GROUP_ROWS = 32 };
 struct by_columns {
     const struct gemm *g;
     int64_t deep;               /* k of a part */
-    bool b_there, a_far, b_far, c_far;
+    bool b_there;               /* read where it is */
     int64_t groups;             /* of rows; a piece is one of them and GROUP_COLUMNS columns */
     uint64_t number;            /* of this product */
 };
@@ -231,35 +263,19 @@ static const float *take_columns(const struct by_columns *w, int64_t first, int6
     return to;
 }
 
-/* Rows of a past the columns from `first` on, over one part of k. */
-static void run_columns(const struct by_columns *w, struct span rows, const struct part *now, const float *packed, const struct part *next)
+/* Rows of a past the columns of a part. */
+static void run_columns(const struct gemm *g, struct span rows, const struct part *now, const float *packed)
 {
-    const struct gemm *g = w->g;
-    const int64_t height = g->n > 2 * WIDE_LANES ? WIDE_ROWS : WIDE_TALLEST, n = rows.hi - rows.lo, tiles = (n + height - 1) / height;
-    const int64_t panels = (now->columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS;
-    struct lines l;
-    struct wide_product p = {.a_row = g->a_row, .a_step = 1, .depth = now->depth, .ldc = g->ldc, .scale = g->scale, .accumulate = g->accumulate || now->k > 0, .fetch = l.at};
-    for (int64_t t = 0; t < tiles; t++) {
-        const struct span tile = {rows.lo + n * t / tiles, rows.lo + n * (t + 1) / tiles};
-        p.a = g->a + tile.lo * g->a_row + now->k;
-        for (int64_t j = 0; j < panels; j++) {
-            const int64_t at = j * WIDE_COLUMNS, column = now->first + at, left = now->columns - at;
-            p.columns = least(left, WIDE_COLUMNS);
-            p.b = packed ? packed + at * now->depth : g->b + now->k * g->ldb + column;
-            p.b_step = packed ? wide_panel(left) : g->ldb;
-            p.c = g->c + tile.lo * g->ldc + column;
-            p.bias = g->bias && now->k == 0 ? g->bias + column : NULL;
-            l.n = l.written = 0;
-            if (w->c_far)
-                want_result(&p, tile.hi - tile.lo, &l);
-            if (w->a_far && t + 1 < tiles && now->first == 0)
-                want_rows(g, now, (struct span){tile.hi, rows.lo + n * (t + 2) / tiles}, (struct span){j, panels}, &l);
-            if (w->b_far && next->columns)
-                want_part(g, next, (struct span){t * panels + j, tiles * panels}, &l);
-            p.fetches = l.n;
-            p.written = l.written;
-            TUNED(wide_tile)((int)(tile.hi - tile.lo), &p);
-        }
+    struct wide_product p = {.a = g->a + rows.lo * g->a_row + now->k, .a_row = g->a_row, .a_step = 1, .depth = now->depth, .ldc = g->ldc, .scale = g->scale,
+                             .accumulate = g->accumulate || now->k > 0};
+    for (int64_t j = 0; j < now->columns; j += WIDE_COLUMNS) {
+        const int64_t column = now->first + j, left = now->columns - j;
+        p.columns = least(left, WIDE_COLUMNS);
+        p.b = packed ? packed + j * now->depth : g->b + now->k * g->ldb + column;
+        p.b_step = packed ? wide_panel(left) : g->ldb;
+        p.c = g->c + rows.lo * g->ldc + column;
+        p.bias = g->bias && now->k == 0 ? g->bias + column : NULL;
+        TUNED(wide_tile)(rows.hi - rows.lo, &p);
     }
 }
 
@@ -267,15 +283,13 @@ static void columns_piece(void *argument, int piece, int helper)
 {
     const struct by_columns *w = argument;
     const struct gemm *g = w->g;
-    const int64_t first = piece / w->groups * GROUP_COLUMNS, columns = least(GROUP_COLUMNS, g->n - first), after = first + columns;
+    const int64_t first = piece / w->groups * GROUP_COLUMNS, columns = least(GROUP_COLUMNS, g->n - first);
     const bool there = w->b_there && columns % WIDE_LANES == 0;
     const float *packed = there ? NULL : take_columns(w, first, columns, helper >= 0);
     const struct span rows = tile_rows(g->m, piece % w->groups, w->groups);
-    const bool follow = rows.hi == g->m && after < g->n;
     for (int64_t k = 0; k == 0 || k < g->k; k += w->deep) {
         const struct part now = {first, columns, k, least(w->deep, g->k - k)};
-        const struct part next = {after, follow ? least(GROUP_COLUMNS, g->n - after) : 0, k, now.depth};
-        run_columns(w, rows, &now, packed ? packed + k * up_to(columns, WIDE_LANES) : NULL, &next);
+        run_columns(g, rows, &now, packed ? packed + k * up_to(columns, WIDE_LANES) : NULL);
     }
 }
 
@@ -285,8 +299,7 @@ static bool by_columns(const struct gemm *g)
         return false;
     struct gemm_room *room = gemm_room();
     const int64_t tallest = PIECE_ADDS / (GROUP_COLUMNS * (g->k + 1)), each = tallest < GROUP_ROWS ? GROUP_ROWS : tallest;
-    struct by_columns w = {.g = g, .deep = equal_part(g->k, DEPTH, 4), .groups = g->m / each > 1 ? g->m / each : 1, .number = ++room->product,
-                           .a_far = g->m * g->k > FAR, .b_far = g->n * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
+    struct by_columns w = {.g = g, .deep = equal_part(g->k, ALONG, 4), .groups = g->m / each > 1 ? g->m / each : 1, .number = ++room->product};
     w.b_there = !g->b_transposed && (g->ldb <= IN_PLACE || g->m <= WIDE_ROWS);
     team_pieces(columns_piece, &w, (int)w.groups * piece_count(g->n, GROUP_COLUMNS));
     return true;
@@ -298,10 +311,12 @@ void TUNED(gemm_own)(const struct gemm *g)
 {
     if (by_columns(g))
         return;
-    const int64_t deep = equal_part(g->k, DEPTH, 4), columns = equal_part(g->n, BLOCK / (deep ? deep : 1) / WIDE_COLUMNS * WIDE_COLUMNS, WIDE_COLUMNS);
-    struct block b = {.g = g, .packed = (float *)gemm_room()->f32, .a_far = g->m * g->k > FAR, .b_far = g->n * g->k > FAR, .c_far = g->m * g->ldc > NEAR};
+    const int64_t deep = equal_part(g->k, g->a_col == 1 ? ALONG : ACROSS, 4), columns = equal_part(g->n, BLOCK / (deep ? deep : 1) / WIDE_COLUMNS * WIDE_COLUMNS, WIDE_COLUMNS);
+    const bool near = g->m * g->k + g->n * g->k + g->m * g->n <= FAR;
+    struct block b = {.g = g, .packed = (float *)gemm_room()->f32, .a_far = g->m * g->k > FAR, .b_far = g->n * g->k > FAR, .c_far = !near && g->m * g->ldc > NEAR};
     b.a_there = g->a_col == 1 ? g->a_row % ALIKE || g->n <= WIDE_COLUMNS : deep * g->a_col <= NEAR || g->n <= WIDE_COLUMNS;
     b.b_there = !g->b_transposed && (deep * g->ldb <= NEAR || g->m <= WIDE_ROWS || (g->m <= FEW_ROWS && g->ldb <= IN_PLACE));
+    b.near = near && b.a_there;
     b.next = (struct part){0, least(columns, g->n), 0, least(deep, g->k)};
     while (b.next.columns > 0) {
         b.now = b.next;

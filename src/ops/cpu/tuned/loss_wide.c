@@ -49,7 +49,7 @@ static void strip_logits(const struct panels *p, const struct words_block *b, co
         g.b = b->there + j * p->width;
         g.b_step = wide_panel(g.columns);
         g.c = strip + j;
-        TUNED(wide_tile)((int)rows, &g);
+        TUNED(wide_tile)(rows, &g);
     }
 }
 
@@ -94,7 +94,7 @@ static void strip_gradient(const struct panels *p, const struct words_block *b, 
         g.b = b->back + f * n;
         g.b_step = wide_panel(g.columns);
         g.c = dx + f;
-        TUNED(wide_tile)((int)rows, &g);
+        TUNED(wide_tile)(rows, &g);
     }
 }
 
@@ -170,7 +170,7 @@ static void panel_gradient(const struct panels *p, int64_t word, int64_t first, 
             g->depth = depth;
             g->columns = least(X_PANEL, p->width - f);
             g->c = c + now.lo * p->width + f;
-            TUNED(wide_tile)((int)(now.hi - now.lo), g);
+            TUNED(wide_tile)(now.hi - now.lo, g);
         }
     g->c = c;
 }

@@ -7,8 +7,8 @@
 typedef void tile_fn(const struct wide_product *g, const struct wide_part *part);
 
 #define TILE(rows, vectors)                                                                                                                       \
-    static void across_##rows##_##vectors(const struct wide_product *g, const struct wide_part *part) { wide_run(rows, vectors, false, g, *part); } \
-    static void along_##rows##_##vectors(const struct wide_product *g, const struct wide_part *part) { wide_run(rows, vectors, true, g, *part); }
+    static void across_##rows##_##vectors(const struct wide_product *g, const struct wide_part *part) { wide_runs(rows, vectors, false, g, part); } \
+    static void along_##rows##_##vectors(const struct wide_product *g, const struct wide_part *part) { wide_runs(rows, vectors, true, g, part); }
 #define BOTH(rows, vectors) {across_##rows##_##vectors, along_##rows##_##vectors}
 #define LOW_TILES(v) TILE(1, v) TILE(2, v) TILE(3, v) TILE(4, v) TILE(5, v) TILE(6, v)
 #define TALL_TILES(v) TILE(7, v) TILE(8, v) TILE(9, v) TILE(10, v) TILE(11, v) TILE(12, v) TILE(13, v) TILE(14, v)
@@ -23,16 +23,37 @@ static tile_fn *const tiles[WIDE_VECTORS][WIDE_TALLEST][2] = {{LOW(1), TALL(1)},
 static tile_fn *const tiles[WIDE_VECTORS][WIDE_TALLEST][2] = {{LOW(1)}, {LOW(2)}};
 #endif
 
-void TUNED(wide_tile)(int rows, const struct wide_product *g)
+/* Each asks for its share of the lines. */
+static void run_fetching(tile_fn *const of[WIDE_TALLEST][2], int rows, int parts, const struct wide_product *g)
 {
-    const int vectors = (int)((g->columns + WIDE_LANES - 1) / WIDE_LANES), height = wide_height(g->columns), parts = (rows + height - 1) / height;
     for (int i = 0; i < parts; i++) {
         const int first = rows * i / parts, next = rows * (i + 1) / parts;
         const int64_t asked = g->fetches * i / parts, ask = g->fetches * (i + 1) / parts - asked;
         const int64_t written = g->written > asked ? least(g->written - asked, ask) : 0;
-        const float *const *fetch = ask ? g->fetch + asked : NULL;
-        tiles[vectors - 1][next - first - 1][g->a_step == 1](g, &(struct wide_part){g->a + first * g->a_row, g->c + first * g->ldc, fetch, ask, written});
+        of[next - first - 1][g->a_step == 1](g, &(struct wide_part){g->a + first * g->a_row, g->c + first * g->ldc, 1, g->fetch + asked, ask, written});
     }
+}
+
+/* Those that are higher by one come first. */
+static void run_plainly(tile_fn *const of[WIDE_TALLEST][2], int rows, int parts, const struct wide_product *g)
+{
+    const int low = rows / parts, higher = rows - low * parts;
+    const int64_t below = higher * (low + 1);
+    if (higher)
+        of[low][g->a_step == 1](g, &(struct wide_part){.a = g->a, .c = g->c, .tiles = higher});
+    of[low - 1][g->a_step == 1](g, &(struct wide_part){.a = g->a + below * g->a_row, .c = g->c + below * g->ldc, .tiles = parts - higher});
+}
+
+void TUNED(wide_tile)(int64_t rows, const struct wide_product *g)
+{
+    const int n = (int)rows, parts = g->columns > 2 * WIDE_LANES ? (n + WIDE_LOWER - 1) / WIDE_LOWER : (n + WIDE_TALLEST - 1) / WIDE_TALLEST;
+    tile_fn *const(*of)[2] = tiles[(g->columns + WIDE_LANES - 1) / WIDE_LANES - 1];
+    if (rows <= 0)
+        return;
+    if (g->fetches)
+        run_fetching(of, n, parts, g);
+    else
+        run_plainly(of, n, parts, g);
 }
 
 #else

@@ -88,10 +88,11 @@ struct wide_product {
     int64_t written;            /* the first of them, so many, will be written */
 };
 
-/* Some of its rows: where they and their results begin, and the lines to ask for meanwhile. */
+/* Some of its rows, as many tiles of one height: where they and their results begin, and the lines to ask for meanwhile, where it is one tile. */
 struct wide_part {
     const float *a;
     float *c;
+    int64_t tiles;
     const float *const *fetch;
     int64_t fetches, written;
 };
@@ -252,8 +253,16 @@ WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, c
     wide_store(s, rows, vectors, g, part.c);
 }
 
-/* A tile of at most WIDE_ROWS rows and WIDE_COLUMNS columns. */
-void TUNED(wide_tile)(int rows, const struct wide_product *g);
+/* Tiles one below the other: what stands around the loop over k is most of what small products lose. */
+WIDE_INLINE void wide_runs(const int rows, const int vectors, const bool along, const struct wide_product *g, const struct wide_part *part)
+{
+    struct wide_part now = *part;
+    for (int64_t n = 0; n < part->tiles; n++, now.a += rows * g->a_row, now.c += rows * g->ldc)
+        wide_run(rows, vectors, along, g, now);
+}
+
+/* At most WIDE_COLUMNS columns, and any number of rows. */
+void TUNED(wide_tile)(int64_t rows, const struct wide_product *g);
 
 #endif
 #endif
