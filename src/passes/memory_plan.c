@@ -2,8 +2,8 @@
  *
  * 1. Lifetimes: from the op that writes a value to the last op that reads it; of ops that are one call, from the first of them to the last.
  * 2. Buffers: where an op may write over an input that dies there, output and input become one buffer.
- * 3. Placement: buffers by size, largest first, each at the lowest offset that is free for its whole lifetime, and for as many ops more as
- *    the program wants memory to linger. Sums of squares have theirs from the beginning then, and what an op of several products makes of one
+ * 3. Placement: buffers by size, largest first, each at an offset that is free for its whole lifetime, and for as many ops more as
+ *    the program wants memory to linger: where another one of its size lies, or else the lowest. Sums of squares have theirs from the beginning then, and what an op of several products makes of one
  *    input, or adds up, lies in one piece, part by part: one call can make parts that lie evenly apart. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -227,16 +227,39 @@ static int kept_until(const struct planner *w, const struct buffer *b)
     return last < w->p->n_ops ? last : w->p->n_ops;
 }
 
+/* Where the last buffers of one size lie, the latest first. Threads of a CPU cut values of one size at the same rows: what a thread writes there it wrote itself before,
+ * and it waits for nobody. (Ops of a device that need not run in their order would wait for each other.) */
+enum { PLACES = 8 };
+struct places {
+    size_t bytes, offsets[PLACES];
+    int n;
+};
+
+static void remember(struct places *s, size_t offset)
+{
+    int at = 0;
+    while (at < s->n && s->offsets[at] != offset)
+        at++;
+    s->n += at == s->n && s->n < PLACES;
+    at = at < PLACES ? at : PLACES - 1;
+    memmove(s->offsets + 1, s->offsets, (size_t)at * sizeof *s->offsets);
+    s->offsets[0] = offset;
+}
+
 static size_t place(struct planner *w)
 {
     struct placement *placed = placement_new(w->p->n_ops + 1);          /* what is kept lives until after the last op */
+    struct places alike = {0};
     size_t top = 0;
     qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
     for (int i = 0; i < w->n; i++) {
         struct buffer *b = &w->buffers[i];
         if (b->bytes == 0)
             continue;
-        b->offset = placement_add(placed, kept_from(w, b), kept_until(w, b), b->bytes);
+        if (b->bytes != alike.bytes || w->p->linger)
+            alike = (struct places){.bytes = b->bytes};
+        b->offset = placement_add(placed, kept_from(w, b), kept_until(w, b), b->bytes, alike.offsets, alike.n);
+        remember(&alike, b->offset);
         if (b->offset + b->bytes > top)
             top = b->offset + b->bytes;
     }

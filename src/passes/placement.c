@@ -95,11 +95,22 @@ static void take(const struct walk *w, int node, int from, int span, struct rang
     take(w, 2 * node + 2, from + span / 2, span / 2, r);
 }
 
-size_t placement_add(struct placement *p, int first, int last, size_t bytes)
+static bool is_free(const struct walk *w, struct range r)
+{
+    for (int i = 0; i < w->n; i++)
+        if (ranges_hit(w->in_the_way[i], r))
+            return false;
+    return true;
+}
+
+size_t placement_add(struct placement *p, int first, int last, size_t bytes, const size_t *liked, int n)
 {
     struct walk w = {.p = p, .first = first, .last = last};
+    int i = 0;
     list_meets(&w, 0, 0, p->times);
-    const size_t at = lowest_gap(&w, bytes);
+    while (i < n && !is_free(&w, (struct range){liked[i], liked[i] + bytes}))
+        i++;
+    const size_t at = i < n ? liked[i] : lowest_gap(&w, bytes);
     take(&w, 0, 0, p->times, (struct range){at, at + bytes});
     return at;
 }

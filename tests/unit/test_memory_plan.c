@@ -266,6 +266,30 @@ static void test_other_sizes_are_not_reused(void **state)
     program_free(p);
 }
 
+/* Threads cut values of one size alike: they follow each other in one place though there is a lower one. What a device runs in another order takes the lowest. */
+static void test_one_size_in_one_place(void **state)
+{
+    (void)state;
+    const struct op_attrs none = {0};
+    struct program *p = program_new("places");
+    const value_id x = program_add_value(p, "x", VALUE_INPUT, F32, shape_of(2, (int64_t)8, (int64_t)8));
+    const value_id y = program_add_value(p, "y", VALUE_INPUT, F32, shape_of(2, (int64_t)8, (int64_t)16));
+    const value_id z = program_add_value(p, "z", VALUE_INPUT, F32, shape_of(2, (int64_t)16, (int64_t)8));
+    const value_id large = program_emit(p, OP_MATMUL, none, "large", 2, x, y);
+    const value_id small = program_emit(p, OP_MATMUL, none, "small", 2, large, z);
+    const value_id again = program_emit(p, OP_MATMUL, none, "again", 2, small, y);
+    program_emit(p, OP_SUM_SQUARES, none, "squares", 1, again);
+    const value_id next = program_emit(p, OP_MATMUL, none, "next", 2, x, x);
+    for (p->linger = 0; p->linger < 2; p->linger++) {
+        struct memory_plan plan;
+        pass_memory_plan(p, &plan);
+        assert_true(overlap(p, &plan, next, small) == !p->linger);
+        assert_int_equal(plan.offset[next] < plan.offset[small], p->linger);
+        memory_plan_release(&plan);
+    }
+    program_free(p);
+}
+
 /* --- running ----------------------------------------------------------------------------------------------------- */
 
 /* The executor and a plain run of the same program, from the same parameters. */
@@ -451,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_value_read_twice),
         cmocka_unit_test(test_other_sizes_are_not_reused),
+        cmocka_unit_test(test_one_size_in_one_place),
         cmocka_unit_test(test_plan_changes_no_bit),
         cmocka_unit_test(test_runs_repeat),
         cmocka_unit_test(test_sizes_are_reported),

@@ -90,15 +90,29 @@ static void test_placement(void **state)
             b->first = below(times);
             b->last = b->first + below(times - b->first);
             b->bytes = (size_t)(1 + below(9));
-            b->offset = placement_add(p, b->first, b->last, b->bytes);
+            b->offset = placement_add(p, b->first, b->last, b->bytes, NULL, 0);
             assert_int_equal(b->offset, lowest(placed, n, b));
         }
         placement_free(p);
     }
 }
 
+/* The first of the liked offsets that is free at that time, or else the lowest. */
+static void test_liked(void **state)
+{
+    (void)state;
+    const size_t liked[] = {40, 20};
+    struct placement *p = placement_new(8);
+    assert_int_equal(placement_add(p, 0, 3, 10, liked, 2), 40);
+    assert_int_equal(placement_add(p, 3, 4, 10, liked, 2), 20);
+    assert_int_equal(placement_add(p, 3, 5, 10, liked, 2), 0);
+    assert_int_equal(placement_add(p, 4, 6, 10, liked, 2), 40);
+    assert_int_equal(placement_add(p, 5, 7, 25, liked, 2), 10);         /* 40 is taken, and behind 20 is not room enough */
+    placement_free(p);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges), cmocka_unit_test(test_placement)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges), cmocka_unit_test(test_placement), cmocka_unit_test(test_liked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
