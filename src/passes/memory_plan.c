@@ -2,9 +2,10 @@
  *
  * 1. Lifetimes: from the op that writes a value to the last op that reads it; of ops that are one call, from the first of them to the last.
  * 2. Buffers: where an op may write over an input that dies there, output and input become one buffer.
- * 3. Placement: buffers by size, largest first, each at an offset that is free for its whole lifetime, and for as many ops more as
- *    the program wants memory to linger: where another one of its size lies, or else the lowest. Sums of squares have theirs from the beginning then, and what an op of several products makes of one
- *    input, or adds up, lies in one piece, part by part: one call can make parts that lie evenly apart. */
+ * 3. Placement: buffers by size, largest first, each at an offset that is free for its whole lifetime: where another one of its size lies, if that
+ *    costs next to no memory, or else the lowest. Where the program wants memory to linger, it is free for some ops more; sums of squares have theirs from
+ *    the beginning, and what an op of several products makes of one input, or adds up, lies in one piece, part by part: one call can make parts
+ *    that lie evenly apart. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,17 +247,17 @@ static void remember(struct places *s, size_t offset)
     s->offsets[0] = offset;
 }
 
-static size_t place(struct planner *w)
+/* Returns the bytes that all take; `likes`: where buffers of one size lie they lie again. */
+static size_t place_all(struct planner *w, bool likes)
 {
     struct placement *placed = placement_new(w->p->n_ops + 1);          /* what is kept lives until after the last op */
     struct places alike = {0};
     size_t top = 0;
-    qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
     for (int i = 0; i < w->n; i++) {
         struct buffer *b = &w->buffers[i];
         if (b->bytes == 0)
             continue;
-        if (b->bytes != alike.bytes || w->p->linger)
+        if (b->bytes != alike.bytes || !likes)
             alike = (struct places){.bytes = b->bytes};
         b->offset = placement_add(placed, kept_from(w, b), kept_until(w, b), b->bytes, alike.offsets, alike.n);
         remember(&alike, b->offset);
@@ -265,6 +266,13 @@ static size_t place(struct planner *w)
     }
     placement_free(placed);
     return top;
+}
+
+static size_t place(struct planner *w)
+{
+    qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
+    const size_t lowest = place_all(w, false), alike = w->p->linger ? SIZE_MAX : place_all(w, true);
+    return alike <= lowest + lowest / 128 ? alike : place_all(w, false);
 }
 
 static void fill_plan(const struct planner *w, struct memory_plan *plan)
