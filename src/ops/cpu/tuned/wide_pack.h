@@ -76,9 +76,11 @@ WIDE_INLINE void wide_transpose(float *to, int64_t to_step, const float *from, i
 /* Columns [0, columns) of WIDE_LANES, number by number, from k on. */
 static inline void wide_turn_slowly(float *to, int64_t to_step, const float *from, int64_t ld, int64_t columns, int64_t k, int64_t depth)
 {
-    for (int64_t p = k; p < depth; p++)
-        for (int64_t i = 0; i < WIDE_LANES; i++)
-            to[p * to_step + i] = i < columns ? from[i * ld + p] : 0;
+    for (int64_t p = k; p < depth; p++) {
+        *(wide *)(to + p * to_step) = (wide){0};
+        for (int64_t i = 0; i < least(columns, WIDE_LANES); i++)
+            to[p * to_step + i] = from[i * ld + p];
+    }
 }
 
 /* One vector of columns; the lines of those `next` columns on are fetched meanwhile. */
