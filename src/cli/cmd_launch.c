@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -106,11 +107,13 @@ static char **arguments(struct launch *l, char count[16], bool resume)
     return list;
 }
 
-/* In a group of its own: Ctrl-C comes here, and is passed on to a rank, which saves; mpirun would kill them. It refuses root, whose
- * business that is. */
-static void become_mpirun(const struct launch *l, char **list)
+/* In a group of its own: Ctrl-C comes here, and is passed on to a rank, which saves; mpirun would kill them. Where this process is killed itself, and can pass on
+ * nothing, mpirun is told, and its ranks do not go on alone. It refuses root, whose business that is. */
+static void become_mpirun(const struct launch *l, pid_t parent, char **list)
 {
     setpgid(0, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
+        _exit(CANNOT);
     setenv(LAUNCH_FOLDER, l->folder, 1);
     if (l->retries > 0)
         setenv(LAUNCH_RETRIES, "1", 1);
@@ -164,9 +167,10 @@ static int run_once(struct launch *l, bool resume, int *lost, struct error *err)
     char **list = arguments(l, count, resume);
     sweep(l);
     fflush(NULL);
+    const pid_t self = getpid();
     l->mpirun = fork();
     if (l->mpirun == 0)
-        become_mpirun(l, list);
+        become_mpirun(l, self, list);
     free(list);
     if (l->mpirun < 0) {
         error_errno(err, "cannot start a process");

@@ -109,6 +109,15 @@ code=0; wait $pid || code=$?
 grep -q '^hone: rank 0 (.*) was not heard of' err || fail "SIGSTOP: $(cat err)"
 ! rank_process 0 || fail "SIGSTOP: the process is still there"
 
+# Where who launched them is killed, ranks do not go on alone.
+"$HONE" launch -n 2 train tiny.yaml $LONG --out orphans >out 2>err </dev/null &
+pid=$!
+until_saved orphans
+kill -KILL $pid
+wait $pid || true
+for i in $(seq 100); do rank_process 0 || rank_process 1 || break; sleep 0.1; done
+! rank_process 0 && ! rank_process 1 || fail "kill -9 of launch: ranks are still there"
+
 unset HONE_RANKS_PATIENCE
 
 # A rank whose weights are not those of the others is named where a checkpoint would be saved, and none is.
