@@ -199,18 +199,33 @@ static void find_their_tokens(struct tokenizer *out, const struct weights *w, in
         open_tokenizer(out, folder, vocab, &unused);
 }
 
+/* Weights of others; or a checkpoint's, by their file: what is known of them stands in the manifest beside it. */
+static enum status open_weights(struct weights **out, struct tokenizer *tokens, struct model_run *r, struct error *err)
+{
+    const char *path = r->config.train.init;
+    const int64_t vocab = r->config.model.vocab;
+    struct error unused;
+    enum status st = weights_open(out, path, err);
+    if (st != OK)
+        return st;
+    json_t *manifest = checkpoint_is_folder(path) ? NULL : checkpoint_beside(path);
+    if (manifest)
+        tokenizer_of_json(tokens, json_object_get(manifest, "tokenizer"), path, &unused);
+    else
+        find_their_tokens(tokens, *out, vocab);
+    st = said_of(&r->said, manifest ? json_object_get(manifest, "said") : weights_said(*out), vocab, err);
+    json_decref(manifest);
+    return st;
+}
+
 /* A file or folder of others, or the newest checkpoint of a run. */
 static enum status open_init(struct weights **out, struct tokenizer *tokens, struct model_run *r, struct error *err)
 {
     const char *path = r->config.train.init;
     const int64_t vocab = r->config.model.vocab;
     struct checkpoint ck;
-    if (!checkpoint_is_folder(path) || weights_is_folder(path)) {
-        const enum status st = weights_open(out, path, err);
-        if (st == OK)
-            find_their_tokens(tokens, *out, vocab);
-        return st == OK ? said_of(&r->said, weights_said(*out), vocab, err) : st;
-    }
+    if (!checkpoint_is_folder(path) || weights_is_folder(path))
+        return open_weights(out, tokens, r, err);
     struct error unused;
     enum status st = checkpoint_load(&ck, path, err);
     if (st != OK)
@@ -258,7 +273,7 @@ static void tell_differences(const struct model_run *r, const struct weights *w)
                 notice_tell("train.init: these weights were made with %s %s (config.json of '%s'), and here it is %s", d.key, d.a, r->config.train.init, d.b);
 }
 
-/* What would make the tokens of the data those of the weights, which lie in `folder`; NULL: in a checkpoint. */
+/* What would make the tokens of the data those of the weights, which lie in `folder`; NULL: in a checkpoint of the run at `path`. */
 static void advise_tokens(char out[CONFIG_PATH_MAX + 128], const struct tokenizer *theirs, const char *path, const char *folder)
 {
     const size_t size = CONFIG_PATH_MAX + 128;
@@ -266,10 +281,10 @@ static void advise_tokens(char out[CONFIG_PATH_MAX + 128], const struct tokenize
         snprintf(out, size, "set data.tokens: byte");
     else if (theirs->kind == TOKENIZER_CHAR)
         snprintf(out, size, "train on text of the same %d characters, or leave train.init out", theirs->n);
-    else if (folder)
+    else if (folder && bpe_is_there(folder))
         snprintf(out, size, "make the tokens with the tokenizer in '%s' (data.tokenizer)", folder);
     else
-        snprintf(out, size, "make the tokens with its tokenizer.json (data.tokenizer), which `hone export '%s' --to hf` writes", path);
+        snprintf(out, size, "make the tokens with its tokenizer.json (data.tokenizer), which `hone export '%s' --to hf` writes", folder ? folder : path);
 }
 
 /* Rows of an embedding are of ids: where these are other symbols, what was learned is of no use, and nothing fails. */

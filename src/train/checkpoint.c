@@ -182,6 +182,18 @@ enum status checkpoint_manifest_read(struct checkpoint_manifest *m, const char *
     return st;
 }
 
+json_t *checkpoint_beside(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    const int n = slash ? (int)(slash - file) : 0;
+    char folder[CONFIG_PATH_MAX];
+    struct checkpoint_manifest m = {0};
+    struct error unused;
+    if (snprintf(folder, sizeof folder, "%.*s", n, file) >= (int)sizeof folder)
+        return NULL;
+    return checkpoint_manifest_read(&m, n > 0 ? folder : slash ? "/" : ".", &unused) == OK ? m.json : NULL;
+}
+
 static enum status check_bytes(const char *path, const char *bytes, uint64_t size, uint64_t want_size,
                                uint64_t want_hash, struct error *err)
 {

@@ -37,6 +37,8 @@ enum status checkpoint_there(const char *out, bool *there, struct error *err);
 
 /* Is it a folder at all? */
 bool checkpoint_is_folder(const char *path);
+/* The manifest beside a file of a checkpoint, owned by the caller; NULL where there is none that can be read. */
+json_t *checkpoint_beside(const char *file);
 
 /* The newest whole checkpoint's folder under OUT, or BAD_INPUT when there is none. */
 enum status checkpoint_newest(char path[CONFIG_PATH_MAX], const char *out, struct error *err);

@@ -128,12 +128,14 @@ told() {
 }
 told runs/own "byte pairs" "make the tokens with its tokenizer.json (data.tokenizer), which \`hone export 'runs/own' --to hf\` writes" --set data.path=words.txt --set data.tokenizer=theirs.json
 told hf-own "byte pairs" "make the tokens with the tokenizer in 'hf-own' (data.tokenizer)" --set data.path=words.txt --set data.tokenizer=theirs.json
+file=$(ls runs/own/checkpoints/*/weights.safetensors | tail -1)
+told "$file" "byte pairs" "make the tokens with its tokenizer.json (data.tokenizer), which \`hone export '${file%/*}' --to hf\` writes" --set data.path=words.txt --set data.tokenizer=theirs.json
 tr '0-9' 'A-J' <words.txt >letters.txt
 ok train tiny.yaml --set data.source=text --set data.path=letters.txt --out runs/letters
 n=$(($(fold -w1 letters.txt | sort -u | wc -l) + 1))       # and the newline
 told runs/letters characters "train on text of the same $n characters, or leave train.init out" --set data.path=words.txt
 rm -rf run
-for init in runs/own hf-own; do
+for init in runs/own hf-own "$file"; do
     rm -rf run
     ok train tiny.yaml --set data.source=text --set data.path=words.txt --set data.tokenizer=own.json --set train.init=$init --steps 1 --out run
     [ ! -s err ] || fail "the same tokens: $(cat err)"
