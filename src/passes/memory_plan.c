@@ -2,8 +2,8 @@
  *
  * 1. Lifetimes: from the op that writes a value to the last op that reads it; of ops that are one call, from the first of them to the last.
  * 2. Buffers: where an op may write over an input that dies there, output and input become one buffer.
- * 3. Placement: buffers by size, largest first, each at an offset that is free for its whole lifetime: where another one of its size lies, if that
- *    costs next to no memory, or else the lowest. Where the program wants memory to linger, it is free for some ops more; sums of squares have theirs from
+ * 3. Placement: buffers by size, largest first, each at an offset that is free for its whole lifetime: where another one of its size lies, or else the
+ *    lowest; the lowest for all of them where likes would cost more than next to no memory. Where the program wants memory to linger, it is free for some ops more; sums of squares have theirs from
  *    the beginning, and what an op of several products makes of one input, or adds up, lies in one piece, part by part: one call can make parts
  *    that lie evenly apart. */
 #include <stdint.h>
@@ -268,11 +268,29 @@ static size_t place_all(struct planner *w, bool likes)
     return top;
 }
 
+static double persistent_bytes(const struct program *p)
+{
+    double bytes = 0;
+    for (int i = 0; i < p->n_values; i++)
+        if (value_is_persistent(&p->values[i]))
+            bytes += (double)aligned(value_bytes(&p->values[i]));
+    return bytes;
+}
+
+static bool within_limit(const struct program *p, size_t workspace)
+{
+    return p->memory_limit <= 0 || (double)workspace + persistent_bytes(p) <= p->memory_limit;
+}
+
+/* Each at the lowest offset, or by likes if all of them together take next to no more. */
 static size_t place(struct planner *w)
 {
     qsort(w->buffers, (size_t)w->n, sizeof *w->buffers, larger_first);
-    const size_t lowest = place_all(w, false), alike = w->p->linger ? SIZE_MAX : place_all(w, true);
-    return alike <= lowest + lowest / 128 ? alike : place_all(w, false);
+    const size_t lowest = place_all(w, false);
+    if (w->p->linger)
+        return lowest;
+    const size_t alike = place_all(w, true);
+    return alike <= lowest + lowest / 128 && within_limit(w->p, alike) ? alike : place_all(w, false);
 }
 
 static void fill_plan(const struct planner *w, struct memory_plan *plan)
@@ -327,10 +345,7 @@ void pass_memory_plan(const struct program *p, struct memory_plan *plan)
 double pass_planned_bytes(const struct program *p)
 {
     struct planner w = planner_make(p);
-    double bytes = (double)place(&w);
-    for (int i = 0; i < p->n_values; i++)
-        if (value_is_persistent(&p->values[i]))
-            bytes += (double)aligned(value_bytes(&p->values[i]));
+    const double bytes = (double)place(&w) + persistent_bytes(p);
     planner_release(&w);
     return bytes;
 }

@@ -137,7 +137,7 @@ static void test_edges(void **state_)
             check_all(sizes[i], sizes[j], sizes[(i * 2 + j) % N], i + 2 * j);
 }
 
-/* More than one block of k or of rows; operands too large for the caches nearby; rows that compete for cache lines. */
+/* More than one block of k or of rows; operands too large for the caches nearby; rows that compete for cache lines, where none is longer than k. */
 static void test_large_sizes(void **state_)
 {
     (void)state_;
@@ -146,6 +146,10 @@ static void test_large_sizes(void **state_)
                                        {70, 9, 4100},   {20, 1700, 300},  {15, 70, 2048}};
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check_all(sizes[i][0], sizes[i][1], sizes[i][2], i);
+    for (unsigned mix = 0; mix < 4; mix++) {
+        check_all(17, 140, 1024, mix);
+        check_all(40, 70, 2048, mix);
+    }
 }
 
 /* Without rows or columns nothing is written; without k the product is zero, and bias and c remain. */

@@ -280,14 +280,46 @@ static void test_one_size_in_one_place(void **state)
     const value_id again = program_emit(p, OP_MATMUL, none, "again", 2, small, y);
     program_emit(p, OP_SUM_SQUARES, none, "squares", 1, again);
     const value_id next = program_emit(p, OP_MATMUL, none, "next", 2, x, x);
+    const value_id narrow = program_add_value(p, "narrow", VALUE_INPUT, F32, shape_of(2, (int64_t)8, (int64_t)4));
+    const value_id other = program_emit(p, OP_MATMUL, none, "other", 2, x, narrow);     /* the only one of its size */
     for (p->linger = 0; p->linger < 2; p->linger++) {
         struct memory_plan plan;
         pass_memory_plan(p, &plan);
         assert_true(overlap(p, &plan, next, small) == !p->linger);
         assert_int_equal(plan.offset[next] < plan.offset[small], p->linger);
+        assert_true(p->linger || plan.offset[other] == 0);
         memory_plan_release(&plan);
     }
     program_free(p);
+}
+
+static size_t workspace(struct program *p, double limit)
+{
+    struct memory_plan plan;
+    p->memory_limit = limit;
+    pass_memory_plan(p, &plan);
+    const size_t bytes = plan.workspace_bytes;
+    memory_plan_release(&plan);
+    return bytes;
+}
+
+/* That costs next to no memory, and none past a limit: with one that nothing keeps all lie as low as they can. */
+static void test_one_place_costs_little(void **state)
+{
+    (void)state;
+    int more = 0;
+    for (int m = 0; m < SMALL_MODELS; m++)
+        for (int form = 0; form < FORMS; form++) {
+            struct program *p = program_in_form(m, form);
+            const size_t lowest = workspace(p, 1), alike = workspace(p, 0);
+            const double persistent = pass_planned_bytes(p) - (double)alike;
+            assert_true(alike <= lowest + lowest / 128);
+            assert_int_equal(workspace(p, persistent + (double)alike), alike);
+            assert_int_equal(workspace(p, persistent + (double)(alike - 1)), lowest);
+            more += alike > lowest;
+            program_free(p);
+        }
+    assert_true(more > 0);
 }
 
 /* --- running ----------------------------------------------------------------------------------------------------- */
@@ -476,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_value_read_twice),
         cmocka_unit_test(test_other_sizes_are_not_reused),
         cmocka_unit_test(test_one_size_in_one_place),
+        cmocka_unit_test(test_one_place_costs_little),
         cmocka_unit_test(test_plan_changes_no_bit),
         cmocka_unit_test(test_runs_repeat),
         cmocka_unit_test(test_sizes_are_reported),

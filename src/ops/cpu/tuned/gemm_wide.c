@@ -1,5 +1,6 @@
 /* Matrix products where vectors have 8 or 16 lanes (AVX2, AVX-512). A block of b, which fits in the second-level cache, is packed as panels, or read where it is if rows of a are few;
- * a tile of rows of a, which fits in the first, passes by all of them. Few rows pass by columns of b one after the other instead. Tiles, or columns, are pieces that other threads may take. Rows of a are read where they are: a number of a is spread
+ * a tile of rows of a, which fits in the first, passes by all of them. Few rows pass by columns of b one after the other instead, and so do all rows where everything is near: one panel
+ * after the other is packed into the same memory. Tiles, or columns, are pieces that other threads may take. Rows of a are read where they are: a number of a is spread
  * over a vector when it is loaded, wherever it lies. They are copied only where their lines would compete for the same places of
  * the cache. */
 #include "ops/cpu/tuned/wide_tile.h"
@@ -43,7 +44,7 @@ struct block {
     int64_t alone;              /* the first, where it packs what all of them read */
     bool b_there, a_there;      /* read where they are */
     bool a_far, b_far, c_far;   /* not in a cache nearby: lines are fetched ahead */
-    bool near;                  /* all of them are, and a is read where it is */
+    bool near;                  /* a, b and c are in a cache nearby, and a is read where it is */
 };
 
 /* Rows of a tile. */

@@ -37,8 +37,6 @@ typedef __m256 wide_raw;
 #endif
 enum { WIDE_COLUMNS = WIDE_VECTORS * WIDE_LANES };
 
-WIDE_INLINE int wide_height(int64_t columns) { return columns > 2 * WIDE_LANES ? WIDE_LOWER : WIDE_TALLEST; }
-
 typedef float wide __attribute__((vector_size(WIDE_LANES * 4), aligned(4), may_alias));
 
 /* The first n lanes; all of them where n is more. */
