@@ -50,12 +50,23 @@ struct block {
 /* Rows of a tile. */
 static struct span tile_rows(int64_t m, int64_t tile, int64_t tiles) { return (struct span){m * tile / tiles, m * (tile + 1) / tiles}; }
 
+/* Rows from `row` on, where they are, over the k of a part; and where what they give in some of its columns goes. */
+static struct wide_product product_of(const struct gemm *g, const struct part *now, int64_t row)
+{
+    return (struct wide_product){.a = g->a + row * g->a_row + now->k * g->a_col, .a_row = g->a_row, .a_step = g->a_col, .depth = now->depth, .ldc = g->ldc,
+                                 .scale = g->scale, .accumulate = g->accumulate || now->k > 0};
+}
+
+static void put_at(struct wide_product *p, const struct gemm *g, const struct part *now, int64_t row, int64_t j)
+{
+    p->c = g->c + row * g->ldc + now->first + j;
+    p->bias = g->bias && now->k == 0 ? g->bias + now->first + j : NULL;
+}
+
+/* Copied, unless they are read where they are. */
 static void take_rows(const struct block *b, struct span rows, struct wide_product *p)
 {
     const struct gemm *g = b->g;
-    p->a = g->a + rows.lo * g->a_row + b->now.k * g->a_col;
-    p->a_row = g->a_row;
-    p->a_step = g->a_col;
     if (b->a_there)
         return;
     float *copied = (float *)gemm_room()->aside;
@@ -164,13 +175,12 @@ static void run_tile(const struct block *b, int64_t t)
     const int64_t panels = (b->now.columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS;
     const struct span rows = tile_rows(g->m, t, b->tiles);
     struct lines l;
-    struct wide_product p = {.depth = b->now.depth, .ldc = g->ldc, .scale = g->scale, .accumulate = g->accumulate || b->now.k > 0, .fetch = l.at};
+    struct wide_product p = product_of(g, &b->now, rows.lo);
+    p.fetch = l.at;
     take_rows(b, rows, &p);
     for (int64_t j = 0; j < panels; j++) {
-        const int64_t column = b->now.first + j * WIDE_COLUMNS;
         take_panel(b, j * WIDE_COLUMNS, b->packed + j * WIDE_COLUMNS * b->now.depth, t == 0, &p);
-        p.c = g->c + rows.lo * g->ldc + column;
-        p.bias = g->bias && b->now.k == 0 ? g->bias + column : NULL;
+        put_at(&p, g, &b->now, rows.lo, j * WIDE_COLUMNS);
         want_all(b, &p, (struct span){t, b->tiles}, (struct span){j, panels}, &l);
         p.fetches = l.n;
         p.written = l.written;
@@ -182,13 +192,10 @@ static void run_tile(const struct block *b, int64_t t)
 static void run_near(const struct block *b)
 {
     const struct gemm *g = b->g;
-    struct wide_product p = {.a = g->a + b->now.k * g->a_col, .a_row = g->a_row, .a_step = g->a_col, .depth = b->now.depth, .ldc = g->ldc, .scale = g->scale,
-                             .accumulate = g->accumulate || b->now.k > 0};
+    struct wide_product p = product_of(g, &b->now, 0);
     for (int64_t j = 0; j < b->now.columns; j += WIDE_COLUMNS) {
-        const int64_t column = b->now.first + j;
         take_panel(b, j, b->packed, true, &p);
-        p.c = g->c + column;
-        p.bias = g->bias && b->now.k == 0 ? g->bias + column : NULL;
+        put_at(&p, g, &b->now, 0, j);
         TUNED(wide_tile)(g->m, &p);
     }
 }
@@ -267,15 +274,13 @@ static const float *take_columns(const struct by_columns *w, int64_t first, int6
 /* Rows of a past the columns of a part. */
 static void run_columns(const struct gemm *g, struct span rows, const struct part *now, const float *packed)
 {
-    struct wide_product p = {.a = g->a + rows.lo * g->a_row + now->k, .a_row = g->a_row, .a_step = 1, .depth = now->depth, .ldc = g->ldc, .scale = g->scale,
-                             .accumulate = g->accumulate || now->k > 0};
+    struct wide_product p = product_of(g, now, rows.lo);
     for (int64_t j = 0; j < now->columns; j += WIDE_COLUMNS) {
-        const int64_t column = now->first + j, left = now->columns - j;
+        const int64_t left = now->columns - j;
         p.columns = least(left, WIDE_COLUMNS);
-        p.b = packed ? packed + j * now->depth : g->b + now->k * g->ldb + column;
+        p.b = packed ? packed + j * now->depth : g->b + now->k * g->ldb + now->first + j;
         p.b_step = packed ? wide_panel(left) : g->ldb;
-        p.c = g->c + rows.lo * g->ldc + column;
-        p.bias = g->bias && now->k == 0 ? g->bias + column : NULL;
+        put_at(&p, g, now, rows.lo, j);
         TUNED(wide_tile)(rows.hi - rows.lo, &p);
     }
 }
