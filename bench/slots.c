@@ -1,6 +1,8 @@
 /* How many of a core's places for instructions are ours: bench-slots [SECONDS [CPU]]. Pairs of multiply-adds in registers, with up to four empty
  * instructions behind each pair, in cycles of the core, which a chain of multiplications counts. A core with six places takes one cycle for any of
- * them while it is ours alone; with another thread beside ours, a hyperthread, it has three, and pairs with more than one empty instruction take longer. */
+ * them while it is ours alone; with another thread beside ours, a hyperthread, it has three, and pairs with more than one empty instruction take longer.
+ *
+ * Where there is AMX: two by two tiles of bf16, loads and products, with empty instructions behind each of the eight. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,11 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/stats.h"
+#if defined(__AMX_BF16__)
+#define HONE_AMX
+#include "ops/cpu/bf16.h"
+#include "ops/cpu/pairs/tiles.h"
+#endif
 
 enum { RUNS = 600, PAIRS = 10, CHAIN = 10, MOST = 200000, EMPTY = 5 };
 
@@ -54,6 +61,29 @@ static void chain(void)
             multiply_once(&x);
 }
 
+#if defined(__AMX_BF16__)
+
+enum { STEPS = 200, PRODUCTS = 4 };
+static const int behind_tiles[EMPTY] = {0, 4, 8, 12, 16};
+static _Alignas(64) uint16_t tiles[4 * TILE_NUMBERS];
+
+#define BEHIND(count) ".rept " #count "\nnop\n.endr\n"
+#define LOAD(n, at, e) "tileloadd " #at "(%0, %1), %%tmm" #n "\n" e
+#define MULTIPLY(sums, rows, columns, e) "tdpbf16ps %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sums "\n" e
+#define STEP_WITH(e)                                                                                                       \
+    LOAD(6, 0, e) LOAD(4, 1024, e) MULTIPLY(0, 4, 6, e) LOAD(7, 2048, e) MULTIPLY(1, 4, 7, e) LOAD(5, 3072, e)            \
+        MULTIPLY(2, 5, 6, e) MULTIPLY(3, 5, 7, e)
+#define STEPS_WITH(count)                                                                             \
+    static void steps_##count(void)                                                                   \
+    {                                                                                                 \
+        for (int i = 0; i < STEPS; i++)                                                               \
+            __asm__ volatile(STEP_WITH(BEHIND(count)) : : "r"(tiles), "r"((int64_t)64) : "memory");   \
+    }
+STEPS_WITH(0) STEPS_WITH(4) STEPS_WITH(8) STEPS_WITH(12) STEPS_WITH(16)
+static void (*const steps[EMPTY])(void) = {steps_0, steps_4, steps_8, steps_12, steps_16};
+
+#endif
+
 static double seconds_of(void (*fn)(void))
 {
     const double start = clock_s();
@@ -61,32 +91,58 @@ static double seconds_of(void (*fn)(void))
     return clock_s() - start;
 }
 
+/* Readings of each, in turns, until `end`. */
+static int read_all(void (*const fns[EMPTY])(void), double *to[EMPTY], double each, bool in_cycles, double end)
+{
+    int n = 0;
+    for (; n < MOST && clock_s() < end; n++) {
+        const double unit = in_cycles ? seconds_of(chain) / (RUNS * CHAIN * LATENCY) : 1;
+        for (int i = 0; i < EMPTY; i++)
+            to[i][n] = seconds_of(fns[i]) / each / unit;
+    }
+    return n;
+}
+
+static void print(double *of[EMPTY], int n, const int empty[EMPTY], double rate)
+{
+    static const double at[] = {0.1, 0.5, 0.9};
+    for (int i = 0; i < EMPTY; i++) {
+        stats_sort(of[i], n);
+        printf("and %2d empty instructions", empty[i]);
+        for (size_t k = 0; k < sizeof at / sizeof *at; k++)
+            printf(" %7.2f", rate > 0 ? rate / stats_percentile(of[i], n, 1 - at[k]) : stats_percentile(of[i], n, at[k]));
+        printf("\n");
+    }
+}
+
 int main(int argc, char **argv)
 {
     static void (*const pairs[EMPTY])(void) = {none, one, two, three, four};
-    const double end = clock_s() + (argc > 1 ? atof(argv[1]) : 2);
-    double *cycles[EMPTY];
-    int n = 0;
+    static const int behind_pairs[EMPTY] = {0, 1, 2, 3, 4};
+    const double seconds = argc > 1 ? atof(argv[1]) : 2;
+    double *readings[EMPTY];
     for (int i = 0; i < EMPTY; i++)
-        cycles[i] = xcalloc(MOST, sizeof *cycles[i]);
+        readings[i] = xcalloc(MOST, sizeof *readings[i]);
     if (argc > 2) {
         cpu_set_t cpu;
         CPU_ZERO(&cpu);
         CPU_SET(atoi(argv[2]), &cpu);
         sched_setaffinity(0, sizeof cpu, &cpu);
     }
-    for (; n < MOST && clock_s() < end; n++) {
-        const double cycle = seconds_of(chain) / (RUNS * CHAIN * LATENCY);
-        for (int i = 0; i < EMPTY; i++)
-            cycles[i][n] = seconds_of(pairs[i]) / (RUNS * PAIRS) / cycle;
-    }
+    int n = read_all(pairs, readings, RUNS * PAIRS, true, clock_s() + seconds);
     printf("cycles for two multiply-adds in registers, 10th, 50th and 90th of 100 of %d readings\n", n);
-    for (int i = 0; i < EMPTY; i++) {
-        stats_sort(cycles[i], n);
-        printf("and %d empty instructions  %5.2f %5.2f %5.2f\n", i, stats_percentile(cycles[i], n, 0.1), stats_percentile(cycles[i], n, 0.5),
-               stats_percentile(cycles[i], n, 0.9));
-        free(cycles[i]);
+    print(readings, n, behind_pairs, 0);
+#if defined(__AMX_BF16__)
+    if (cpu_bf16_way() == BF16_AMX) {
+        amx_begin();
+        n = read_all(steps, readings, STEPS, false, clock_s() + seconds);
+        amx_end();
+        printf("GFLOP/s of tiles of bf16, 10th, 50th and 90th of 100 of %d readings\n", n);
+        print(readings, n, behind_tiles, PRODUCTS * 2e-9 * TILE * TILE * TILE_DEPTH);
     }
+#endif
+    for (int i = 0; i < EMPTY; i++)
+        free(readings[i]);
     return 0;
 }
 

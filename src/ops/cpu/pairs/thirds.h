@@ -135,28 +135,39 @@ static inline void thirds_pack_columns(uint16_t *to, struct pairs_side s, int64_
 
 #if defined(HONE_AMX)
 
-/* Product n of the six, over the depth of a tile; small ones come first, and each has one side of the one before it. `n` is a constant. */
+/* Product n of the six, over the depth of a tile; small ones come first, and each has one side of the one before it. The other side is loaded as soon as a tile is free,
+ * that of the first rows or columns while products of the second are computed. `n` is a constant. */
 enum { THIRDS_STEPS = 6 };
 PAIRS_INLINE void thirds_step(const int n, const bool two_rows, const bool two_columns, const uint16_t *a, const uint16_t *b, int64_t next)
 {
-    static const int of_a[THIRDS_STEPS] = {0, 0, 1, 1, 2, 0}, of_b[THIRDS_STEPS] = {2, 1, 1, 0, 0, 0};
-    if (n == 0 || of_a[n] != of_a[n - 1]) {
-        _tile_loadd(4, a + of_a[n] * TILE_NUMBERS, 64);
+    static const int of_a[THIRDS_STEPS + 1] = {0, 0, 1, 1, 2, 0, 0}, of_b[THIRDS_STEPS + 1] = {2, 1, 1, 0, 0, 0, 0};
+    const bool new_rows = of_a[n] != of_a[n + 1], new_columns = of_b[n] != of_b[n + 1];
+    const uint16_t *rows = a + of_a[n + 1] * TILE_NUMBERS, *columns = b + of_b[n + 1] * TILE_NUMBERS;
+    if (n == 0) {
+        AMX_LOAD(4, a + of_a[0] * TILE_NUMBERS);
+        AMX_LOAD(6, b + of_b[0] * TILE_NUMBERS);
         if (two_rows)
-            _tile_loadd(5, a + of_a[n] * TILE_NUMBERS + next, 64);
-    }
-    if (n == 0 || of_b[n] != of_b[n - 1]) {
-        _tile_loadd(6, b + of_b[n] * TILE_NUMBERS, 64);
+            AMX_LOAD(5, a + of_a[0] * TILE_NUMBERS + next);
         if (two_columns)
-            _tile_loadd(7, b + of_b[n] * TILE_NUMBERS + next, 64);
+            AMX_LOAD(7, b + of_b[0] * TILE_NUMBERS + next);
     }
-    _tile_dpbf16ps(0, 4, 6);
-    if (two_columns)
-        _tile_dpbf16ps(1, 4, 7);
+    AMX_ADD(0, 4, 6);
+    if (two_columns && !new_columns)
+        AMX_ADD(1, 4, 7);
+    if (new_rows)
+        AMX_LOAD(4, rows);
     if (two_rows)
-        _tile_dpbf16ps(2, 5, 6);
+        AMX_ADD(2, 5, 6);
+    if (new_columns)
+        AMX_LOAD(6, columns);
+    if (two_columns && new_columns)
+        AMX_ADD(1, 4, 7);
     if (two_rows && two_columns)
-        _tile_dpbf16ps(3, 5, 7);
+        AMX_ADD(3, 5, 7);
+    if (two_rows && new_rows)
+        AMX_LOAD(5, rows + next);
+    if (two_columns && new_columns)
+        AMX_LOAD(7, columns + next);
 }
 
 /* to = a b */

@@ -50,6 +50,21 @@ struct __attribute__((packed)) amx_config {
     uint8_t rows[16];
 };
 
+/* Instructions of tiles, with places behind them that nothing takes. A core that runs somebody else's thread beside ours does loads of tiles and products one after the
+ * other where these instructions follow each other closely, and both at once where they do not: 1.5 times as much (docs/performance.md). One that is ours alone has such places
+ * to spare: a product takes 16 of its cycles. */
+#define AMX_SPACE() __asm__ volatile(".rept 8\n\tnop\n\t.endr")
+#define AMX_LOAD(tile, from)           \
+    do {                               \
+        _tile_loadd(tile, from, 64);   \
+        AMX_SPACE();                   \
+    } while (0)
+#define AMX_ADD(sums, rows, columns)           \
+    do {                                       \
+        _tile_dpbf16ps(sums, rows, columns);   \
+        AMX_SPACE();                           \
+    } while (0)
+
 /* What a thread does before its first block and behind its last one. */
 static inline void amx_begin(void)
 {
@@ -71,19 +86,19 @@ static inline void amx_end(void) { _tile_release(); }
 /* One step along k: a tile of each strip. two_rows and two_columns are constants. */
 PAIRS_INLINE void amx_step(const bool two_rows, const bool two_columns, const uint16_t *a, const uint16_t *b, int64_t next)
 {
-    _tile_loadd(6, b, 64);
-    _tile_loadd(4, a, 64);
-    _tile_dpbf16ps(0, 4, 6);
+    AMX_LOAD(6, b);
+    AMX_LOAD(4, a);
+    AMX_ADD(0, 4, 6);
     if (two_columns) {
-        _tile_loadd(7, b + next, 64);
-        _tile_dpbf16ps(1, 4, 7);
+        AMX_LOAD(7, b + next);
+        AMX_ADD(1, 4, 7);
     }
     if (two_rows) {
-        _tile_loadd(5, a + next, 64);
-        _tile_dpbf16ps(2, 5, 6);
+        AMX_LOAD(5, a + next);
+        AMX_ADD(2, 5, 6);
     }
     if (two_rows && two_columns)
-        _tile_dpbf16ps(3, 5, 7);
+        AMX_ADD(3, 5, 7);
 }
 
 /* Sums begin with `from`, or with zero where it is NULL. */
