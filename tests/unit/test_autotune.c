@@ -60,6 +60,7 @@ static void test_marks_the_products(void **state)
 
 static double fake_us[3];
 static int fake_runs;
+static int fake_rounds, busy_rounds;            /* runs of the rule so far; as long as they are no more than this, somebody else is at work, too */
 
 static double worked_us(void)
 {
@@ -71,8 +72,9 @@ static double worked_us(void)
 static void work_a_while(const struct kernel_call *c, const struct kernel_thread *t)
 {
     (void)t;
-    const double until = worked_us() + fake_us[c->variant];
     fake_runs++;
+    fake_rounds += c->variant == 0;
+    const double until = worked_us() + fake_us[c->variant] * (fake_rounds <= busy_rounds ? 2 : 1);
     while (worked_us() < until)
         ;
 }
@@ -119,7 +121,7 @@ static int chosen(struct backend *b, int64_t rows, double us0, double us1, doubl
     fake_us[0] = us0;
     fake_us[1] = us1;
     fake_us[2] = us2;
-    fake_runs = 0;
+    fake_runs = fake_rounds = 0;
     cpu_tune(b, &f->call, 1);
     const int variant = f->call.variant;
     if (variant)
@@ -139,6 +141,17 @@ static void test_takes_the_fastest(void **state)
     assert_int_equal(chosen(tuned, 2, 60, 50, 40, NULL), 2);
     assert_int_equal(chosen(tuned, 3, 40, 80, 60, NULL), 0);
     assert_int_equal(chosen(tuned, 4, 1000, 995, 998, NULL), 0);        /* not worth a change */
+}
+
+/* Three of six rounds on a machine that is busy: the middle of one series is of those, that of the other is not. */
+static void test_machine_changes_its_pace(void **state)
+{
+    (void)state;
+    busy_rounds = 1 + 3;                                                /* the first run is none */
+    assert_int_equal(chosen(tuned, 6, 10000, 9000, 40000, NULL), 1);
+    assert_int_equal(fake_rounds, 1 + 6);
+    assert_int_equal(chosen(tuned, 7, 9000, 10000, 40000, NULL), 0);
+    busy_rounds = 0;
 }
 
 static void test_times_once(void **state)
@@ -311,8 +324,8 @@ static void test_tells_what_is_timed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST_WITH_CACHE(test_marks_the_products), TEST_WITH_CACHE(test_takes_the_fastest), TEST_WITH_CACHE(test_times_once), TEST_WITH_CACHE(test_other_kernels),
-        TEST_WITH_CACHE(test_what_is_the_same_work), TEST_WITH_CACHE(test_not_timed), TEST_WITH_CACHE(test_cannot_remember),
+        TEST_WITH_CACHE(test_marks_the_products), TEST_WITH_CACHE(test_takes_the_fastest), TEST_WITH_CACHE(test_machine_changes_its_pace), TEST_WITH_CACHE(test_times_once),
+        TEST_WITH_CACHE(test_other_kernels), TEST_WITH_CACHE(test_what_is_the_same_work), TEST_WITH_CACHE(test_not_timed), TEST_WITH_CACHE(test_cannot_remember),
         TEST_WITH_CACHE(test_damaged_file), TEST_WITH_CACHE(test_tells_what_is_timed),
     };
     return cmocka_run_group_tests(tests, make_backends, free_backends);

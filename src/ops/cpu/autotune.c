@@ -2,8 +2,8 @@
  * step, into the program's own memory. Choices are remembered by machine, kernels, threads and shapes (core/choices.h). Variants round differently, so nothing is timed
  * where the choice could not be remembered: every run would choose anew, and two runs would differ.
  *
- * What counts is the middle of the readings, not the best of them: tiles of AMX on a machine that others share were seen at full speed for moments,
- * and 2.4 times slower most of the time.
+ * Variants are read in turns, and what counts is how long one took beside the first one, in the middle of all rounds: not the best of the readings, since tiles of AMX on a machine
+ * that others share were seen at full speed for moments; and not one middle beside another, since such a machine changes its pace for seconds, and a round has one.
  *
  * Nothing has been computed yet, and zeros are not what a step multiplies: they take less power, and AMX at its best was a quarter faster on them than on others. So inputs are
  * numbers of any size and sign, in memory of their own. Only what runs alone like this is timed. */
@@ -189,18 +189,19 @@ static int warm_up(struct bout *b)
     return repeats < 1 ? 1 : repeats > REPEATS_MOST ? REPEATS_MOST : (int)repeats;
 }
 
-/* The middle reading of a series; 0: there is none. */
-static double middle_us(const struct bout *b, int v, int series)
+/* The middle of a series: of times, or of times beside the first variant's in the same round. 0: there is none. */
+static double middle_of(const struct bout *b, int v, int series, bool beside)
 {
     double sorted[READINGS_MOST];
     const int n = b->readings[v][series];
-    memcpy(sorted, b->us[v][series], (size_t)n * sizeof *sorted);
+    for (int i = 0; i < n; i++)
+        sorted[i] = b->us[v][series][i] / (beside ? b->us[0][series][i] : 1);
     stats_sort(sorted, n);
     return n ? stats_percentile(sorted, n, 0.5) : 0;
 }
 
-static double better_us(const struct bout *b, int v) { return fmin(middle_us(b, v, 0), middle_us(b, v, 1)); }
-static double worse_us(const struct bout *b, int v) { return fmax(middle_us(b, v, 0), middle_us(b, v, 1)); }
+static double better_share(const struct bout *b, int v) { return fmin(middle_of(b, v, 0, true), middle_of(b, v, 1, true)); }
+static double worse_share(const struct bout *b, int v) { return fmax(middle_of(b, v, 0, true), middle_of(b, v, 1, true)); }
 
 /* In turns, so that what disturbs the machine disturbs all of them. */
 static void read_round(struct bout *b, int series, int repeats)
@@ -217,7 +218,7 @@ static int drop_lost(struct bout *b)
     int left = 0;
     const double lost = b->readings[0][0] + b->readings[0][1] < ROUNDS ? LOST_AT_ONCE : LOST;
     for (int v = 1; v < b->variants; v++) {
-        b->lost[v] = b->lost[v] || better_us(b, v) > lost * worse_us(b, 0);
+        b->lost[v] = b->lost[v] || better_share(b, v) > lost;
         left += !b->lost[v];
     }
     return left;
@@ -242,7 +243,7 @@ static void read_all(struct bout *b)
 
 static bool differs(const struct kernel *k, int variant) { return variant == 0 || !k->differs || k->differs(variant); }
 
-/* The worse series of a variant that is taken is better than the better one of the first. */
+/* Both series of a variant that is taken are better than those of the first. */
 static void time_variants(struct backend *backend, const struct kernel_call *call, struct choice *c)
 {
     struct bout b = {.backend = backend, .run = {.call = *call, .kernel = call->kernel, .sums = call->sums != WHOLE}};
@@ -259,10 +260,10 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
     free(at);
     c->variant = 0;
     for (int v = 1; v < b.variants; v++)
-        if (!b.lost[v] && worse_us(&b, v) < WINS * better_us(&b, 0) && better_us(&b, v) < better_us(&b, c->variant))
+        if (!b.lost[v] && worse_share(&b, v) < WINS && better_share(&b, v) < better_share(&b, c->variant))
             c->variant = v;
-    c->first_us = better_us(&b, 0);
-    c->us = better_us(&b, c->variant);
+    c->first_us = fmin(middle_of(&b, 0, 0, false), middle_of(&b, 0, 1, false));
+    c->us = c->first_us * better_share(&b, c->variant);
     free(b.run.thread_ns);
 }
 
