@@ -210,6 +210,7 @@ static void evaluate_compiled(struct model *m)
     }
     traced_end(&m->t);
     traced_end(&m->t);
+    model_read(m, "cudaStreamSynchronize");
     m->no_grad = false;
 }
 

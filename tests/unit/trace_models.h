@@ -125,6 +125,18 @@ static inline void model_linear(struct model *m, int64_t in, int64_t out, const 
 
 #define MODEL_X "[[32, 256, 512], [32, 256, 512]]"
 
+/* The host reads a number of the device, and waits for it. */
+static inline void model_read(struct model *m, const char *sync)
+{
+    model_begin(m, "item", "[[]]");
+    model_begin(m, "_local_scalar_dense", "[[]]");
+    traced_idle(&m->t, 5);
+    traced_copy(&m->t, "Memcpy DtoH (Device -> Pageable)", 4, 2);
+    traced_wait(&m->t, sync);
+    model_end(m);
+    model_end(m);
+}
+
 static inline void model_norm(struct model *m)
 {
     model_begin(m, "layer_norm", MODEL_X);

@@ -25,27 +25,30 @@ static enum pass pass_of(const struct study *s, int32_t top)
     return view_event(s->v, top)->link >= 0 ? LEARNS : EVALUATES;
 }
 
-/* The end of a run of ops without gradients that starts at `first`, with the ops that follow its last one closely: the loss,
- * its read. *ops counts those that work. */
-static int32_t run_end(const struct study *s, int32_t first, int *ops)
+/* Ops without gradients from `first` on, with those that follow the last one closely: the loss, its read. */
+struct stretch {
+    int32_t first, end;
+    int ops;                                /* that work */
+    bool read;                              /* the host reads a number of it */
+    bool frozen;                            /* of a network that does not learn */
+};
+
+static struct stretch stretch_from(const struct study *s, int32_t first)
 {
+    struct stretch r = {.first = first};
     int32_t last = first;
-    *ops = 0;
     for (int32_t i = first; i < s->n_top && !study_is_backward(s, i); i++) {
         const enum pass p = pass_of(s, s->top[i]);
         if (p == LEARNS)
             break;
         if (p == EVALUATES)
-            (*ops)++, last = i;
+            r.ops++, last = i;
     }
-    int32_t end = last + 1;
-    while (end < s->n_top && end - last <= 8 && !study_is_backward(s, end) && pass_of(s, s->top[end]) == NOTHING &&
-           study_annotation(s, s->top[end], "Optimizer") < 0) {
-        end++;
-        if (study_find(s, s->top[end - 1], TASK_SCALAR) >= 0)
-            break;
-    }
-    return end;
+    r.end = last + 1;
+    while (!r.read && r.end < s->n_top && r.end - last <= 8 && !study_is_backward(s, r.end) && pass_of(s, s->top[r.end]) == NOTHING &&
+           study_annotation(s, s->top[r.end], "Optimizer") < 0)
+        r.read = study_find(s, s->top[r.end++], TASK_SCALAR) >= 0;
+    return r;
 }
 
 /* The outermost range of compiled code around an op; the op itself where there is none. Kernels of compiled code are launched without
@@ -145,46 +148,87 @@ static bool is_trained(const struct study *s, const struct layers *learn, int32_
 
 /* ---- the rule ---- */
 
+struct stretches {
+    struct stretch *at;                     /* (n) */
+    int n, cap;
+    int forwards;                           /* passes with gradients beside them */
+};
+
+static void add_stretch(struct stretches *l, struct stretch x)
+{
+    if (l->n == l->cap) {
+        l->cap = l->cap ? 2 * l->cap : 16;
+        l->at = xrealloc(l->at, (size_t)l->cap * sizeof *l->at);
+    }
+    l->at[l->n++] = x;
+}
+
+/* A pass between a forward pass and its backward is part of the loss, such as a reference model's, whatever its layers are. */
+static struct stretches find_stretches(const struct study *s)
+{
+    struct stretches l = {0};
+    struct layers learn = layers_that_learn(s);
+    bool in_forward = false;
+    for (int32_t i = 0, end; i < s->n_top; i = end) {
+        end = i + 1;
+        const enum pass is = study_is_backward(s, i) ? NOTHING : pass_of(s, s->top[i]);
+        l.forwards += is == LEARNS && !in_forward;
+        in_forward = is == LEARNS || (in_forward && !study_is_backward(s, i));
+        if (is != EVALUATES)
+            continue;
+        struct stretch x = stretch_from(s, i);
+        end = x.end;
+        x.frozen = in_forward || !is_trained(s, &learn, x.first, x.end);
+        if (x.ops >= LEAST_OPS)
+            add_stretch(&l, x);
+    }
+    free(learn.at);
+    return l;
+}
+
+/* A pass of the layers that learn with every forward pass, of which nobody reads a number, is no evaluation either: a reference model's or a teacher's, before the forward pass. */
+static bool is_in_every_step(const struct stretches *l)
+{
+    int passes = 0;
+    bool read = false;
+    for (int i = 0; i < l->n; i++)
+        if (!l->at[i].frozen) {
+            passes++;
+            read |= l->at[i].read;
+        }
+    return !read && passes > 1 && passes >= l->forwards - 1;
+}
+
 struct passes {
     int evaluations, frozen;                /* stretches */
     int ops[2];                             /* products, norms and attentions: of evaluations, of frozen networks */
-    double device_ns;                       /* of frozen networks */
+    double ns;                              /* of frozen networks, on the device where there is one */
     int32_t example, frozen_example;        /* -1 */
 };
 
-static void add_pass(const struct study *s, struct charge *c, struct passes *p, int32_t first, int32_t end, int ops, bool frozen)
+static void add_pass(const struct study *s, struct charge *c, struct passes *p, const struct stretch *x, bool frozen)
 {
     int32_t *example = frozen ? &p->frozen_example : &p->example;
-    *example = *example < 0 ? s->top[first] : *example;
-    p->ops[frozen] += ops;
+    *example = *example < 0 ? s->top[x->first] : *example;
+    p->ops[frozen] += x->ops;
     if (!frozen) {
-        charge_stretch(s, c, first, end);
+        charge_stretch(s, c, x->first, x->end);
         p->evaluations++;
         return;
     }
     p->frozen++;
-    for (int32_t k = first; k < end; k++)
-        p->device_ns += study_device_ns(s, s->top[k]);
+    for (int32_t k = x->first; k < x->end; k++)
+        p->ns += !study_on_cpu(s) ? study_device_ns(s, s->top[k]) : (double)view_event(s->v, s->top[k])->duration_ns;
 }
 
-/* A pass between a forward pass and its backward is part of the loss, such as a reference model's, whatever its layers are. */
 static struct passes find_passes(const struct study *s, struct charge *c)
 {
     struct passes p = {.example = -1, .frozen_example = -1};
-    struct layers learn = layers_that_learn(s);
-    bool in_forward = false;
-    for (int32_t i = 0, end; i < s->n_top; i = end) {
-        int ops = 0;
-        end = i + 1;
-        const enum pass is = study_is_backward(s, i) ? NOTHING : pass_of(s, s->top[i]);
-        in_forward = is == LEARNS || (in_forward && !study_is_backward(s, i));
-        if (is != EVALUATES)
-            continue;
-        end = run_end(s, i, &ops);
-        if (ops >= LEAST_OPS)
-            add_pass(s, c, &p, i, end, ops, in_forward || !is_trained(s, &learn, i, end));
-    }
-    free(learn.at);
+    struct stretches l = find_stretches(s);
+    const bool every = is_in_every_step(&l);
+    for (int i = 0; i < l.n; i++)
+        add_pass(s, c, &p, &l.at[i], l.at[i].frozen || every);
+    free(l.at);
     return p;
 }
 
@@ -195,8 +239,8 @@ static bool runs_frozen(struct study *s, struct charge *c, const struct passes *
     c->asks.frozen = true;
     c->finding.where = study_where(s, p->frozen_example);
     c->finding.cause = "a network that does not learn runs forward in the step: a frozen encoder, a teacher or a reference model";
-    c->finding.evidence = study_text(s, "%d stretches without gradients in %s steps, %d products, norms and attentions in them, %s of the device per step",
-                                     p->frozen, study_number(s, s->replay->n_steps), p->ops[1], study_us(s, per_step(s, p->device_ns)));
+    c->finding.evidence = study_text(s, "%d stretches without gradients in %s steps, %d products, norms and attentions in them, %s%s per step", p->frozen,
+                                     study_number(s, s->replay->n_steps), p->ops[1], study_us(s, per_step(s, p->ns)), study_on_cpu(s) ? "" : " of the device");
     return true;
 }
 
