@@ -12,7 +12,9 @@
 #include "core/stats.h"
 #if defined(__AMX_BF16__)
 #define HONE_AMX
+#include "core/bf16.h"
 #include "ops/cpu/bf16.h"
+#include "ops/cpu/cpu_int.h"
 #include "ops/cpu/pairs/tiles.h"
 #endif
 
@@ -82,6 +84,13 @@ static _Alignas(64) uint16_t tiles[4 * TILE_NUMBERS];
 STEPS_WITH(0) STEPS_WITH(4) STEPS_WITH(8) STEPS_WITH(12) STEPS_WITH(16)
 static void (*const steps[EMPTY])(void) = {steps_0, steps_4, steps_8, steps_12, steps_16};
 
+/* Zeros take less power. */
+static void fill_tiles(void)
+{
+    for (int i = 0; i < 4 * TILE_NUMBERS; i++)
+        tiles[i] = bf16_bits(cpu_number_at(i));
+}
+
 #endif
 
 static double seconds_of(void (*fn)(void))
@@ -119,7 +128,7 @@ int main(int argc, char **argv)
 {
     static void (*const pairs[EMPTY])(void) = {none, one, two, three, four};
     static const int behind_pairs[EMPTY] = {0, 1, 2, 3, 4};
-    const double seconds = argc > 1 ? atof(argv[1]) : 2;
+    const double seconds = argc > 1 && atof(argv[1]) > 0 ? atof(argv[1]) : 2;
     double *readings[EMPTY];
     for (int i = 0; i < EMPTY; i++)
         readings[i] = xcalloc(MOST, sizeof *readings[i]);
@@ -127,13 +136,17 @@ int main(int argc, char **argv)
         cpu_set_t cpu;
         CPU_ZERO(&cpu);
         CPU_SET(atoi(argv[2]), &cpu);
-        sched_setaffinity(0, sizeof cpu, &cpu);
+        if (sched_setaffinity(0, sizeof cpu, &cpu) != 0) {
+            fprintf(stderr, "there is no CPU %s for us\n", argv[2]);
+            return 2;
+        }
     }
     int n = read_all(pairs, readings, RUNS * PAIRS, true, clock_s() + seconds);
     printf("cycles for two multiply-adds in registers, 10th, 50th and 90th of 100 of %d readings\n", n);
     print(readings, n, behind_pairs, 0);
 #if defined(__AMX_BF16__)
     if (cpu_bf16_way() == BF16_AMX) {
+        fill_tiles();
         amx_begin();
         n = read_all(steps, readings, STEPS, false, clock_s() + seconds);
         amx_end();

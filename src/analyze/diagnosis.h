@@ -191,6 +191,8 @@ struct diagnosis {
     struct trace_step *steps;               /* (n_steps - steps_left_out) by start; first, last, fastest and slowest are there */
     int n_steps;                            /* of the trace */
     int steps_left_out;                     /* of the list; all other numbers are of all steps */
+    struct trace_odd { int64_t number; double total_us, usual_us; } *odd;       /* (n_odd) none of the steps: each takes many times as long as the median of those */
+    int n_odd;
     bool no_step_marks;                     /* no ProfilerStep */
     const char *steps_by;                   /* then: what steps were told by, such as "Optimizer.step"; NULL: it is taken as one, from
                                                the device's first event to its last where there is a device */

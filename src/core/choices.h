@@ -14,7 +14,7 @@ struct choice {
     const char *key;                    /* the work, the machine and all else that the times depend on */
     const char *const *variants;        /* the ways' names, NULL at the end; the first is what is done without a choice */
     int variant;                        /* the one that was chosen; -1: not known */
-    double us, first_us;                /* one run of that one, and of the first, when they were timed; us <= first_us */
+    double us, first_us;                /* one run of the first, when it was timed, and the share of it that the chosen one took beside it; us <= first_us */
 };
 
 /* Fills in those of list[0 .. n) that are remembered. Returns how many are not: their variant is -1. Counts as use: what

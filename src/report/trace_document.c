@@ -43,6 +43,14 @@ static json_t *step_times(const struct trace_step *s)
                                          "launches", I(s->launches), "host_ops", I(s->host_ops)));
 }
 
+static json_t *odd_steps(const struct diagnosis *d)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < d->n_odd; i++)
+        list = report_array(list, json_pack("{s:I,s:o,s:o}", "step", I(d->odd[i].number), "total_us", N(d->odd[i].total_us), "usual_us", N(d->odd[i].usual_us)));
+    return list;
+}
+
 static json_t *steps(const struct diagnosis *d)
 {
     json_t *list = json_array();
@@ -177,7 +185,7 @@ json_t *report_trace_document(const struct diagnosis *d)
     report_trace_recorded_note(d, recorded_note);
     char ops_note[OPS_NOTE_MOST];
     report_trace_ops_note(d, ops_note);
-    json_t *listed = json_pack("{s:i,s:i,s:o,s:o,s:o,s:o}", "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
+    json_t *listed = json_pack("{s:o,s:i,s:i,s:o,s:o,s:o,s:o}", "odd_steps", odd_steps(d), "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
                                *note ? json_string(note) : json_null(), "recorded_note", *recorded_note ? json_string(recorded_note) : json_null(), "no_op_share", N(d->no_op_share), "ops_note",
                                *ops_note ? json_string(ops_note) : json_null());
     json_t *more = json_pack("{s:o,s:o,s:o,s:o,s:o}", "ranks", ranks(d), "collectives", report_trace_collectives(d), "launches",

@@ -148,9 +148,9 @@ static void test_machine_changes_its_pace(void **state)
 {
     (void)state;
     busy_rounds = 1 + 3;                                                /* the first run is none */
-    assert_int_equal(chosen(tuned, 6, 10000, 9000, 40000, NULL), 1);
+    assert_int_equal(chosen(tuned, 6, 2000, 1800, 8000, NULL), 1);
     assert_int_equal(fake_rounds, 1 + 6);
-    assert_int_equal(chosen(tuned, 7, 9000, 10000, 40000, NULL), 0);
+    assert_int_equal(chosen(tuned, 7, 1800, 2000, 8000, NULL), 0);
     busy_rounds = 0;
 }
 

@@ -369,109 +369,6 @@ static void a_batch_that_is_ready_is_no_stall(void **state)
     judged_release(&j);
 }
 
-/* ---- eval-share ---- */
-
-static void evaluate(struct model *m)
-{
-    m->no_grad = true;
-    model_forward(m);
-    model_read(m, "cudaStreamSynchronize");
-    m->no_grad = false;
-}
-
-static void use_the_average_weights(struct model *m)    /* a few ops without gradients are no evaluation */
-{
-    m->no_grad = true;
-    model_linear(m, MODEL_WIDTH, MODEL_WIDTH, "nvjet_gemm", 10);
-    m->no_grad = false;
-}
-
-static void checkpointed_mlp(struct model *m)           /* forward without gradients inside a function that has them */
-{
-    model_begin(m, "CheckpointFunction::apply", MODEL_X);
-    m->no_grad = true;
-    model_mlp(m);
-    model_norm(m);
-    model_norm(m);
-    m->no_grad = false;
-    model_end(m);
-    model_learn(m, "CheckpointFunctionBackward", m->kernel_us, 2);
-}
-
-static void evaluation_between_steps_costs_its_time(void **state)
-{
-    (void)state;
-    struct model m = model_new(HOST_BOUND);
-    m.end = evaluate;
-    struct judged j = model_judge(&m, model_step_us(&m));
-    assert_gain(&j, "eval-share", model_gain(&m), 0.1);
-    judged_release(&j);
-}
-
-static void few_ops_without_gradients_are_no_evaluation(void **state)
-{
-    (void)state;
-    struct model m = model_new(HOST_BOUND);
-    m.end = use_the_average_weights;
-    struct judged j = model_judge(&m, 0);
-    assert_not_found(&j, "eval-share");
-    judged_release(&j);
-    struct model c = model_new(HOST_BOUND);
-    c.mlp = checkpointed_mlp;
-    struct judged k = model_judge(&c, 0);
-    assert_not_found(&k, "eval-share");
-    judged_release(&k);
-}
-
-/* Layers of other sizes than those that learn. */
-static void encode(struct model *m)
-{
-    m->no_grad = true;
-    for (int i = 0; i < 12; i++) {
-        model_linear(m, 768, 768, "nvjet_gemm", m->kernel_us);
-        model_norm(m);
-    }
-    m->no_grad = false;
-}
-
-static void ask_reference(struct model *m)             /* the layers that learn, before backward, or before the forward pass */
-{
-    m->no_grad = true;
-    model_forward(m);
-    m->no_grad = false;
-}
-
-static void a_frozen_network_is_no_evaluation(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 3; i++) {
-        struct model m = model_new(HOST_BOUND);
-        *(i == 1 ? &m.after_forward : &m.data) = i ? ask_reference : encode;
-        struct judged j = model_judge(&m, 0);
-        const struct finding *f = assert_found(&j, "eval-share");
-        assert_int_equal(f->severity, SEVERITY_LOW);
-        assert_true(f->speedup <= 1 && f->speedup_high <= 1);
-        assert_null(strstr(f->fix, "eval_every"));
-        assert_non_null(strstr(f->fix, "inference_mode"));
-        assert_non_null(strstr(f->cause, "does not learn"));
-        judged_release(&j);
-    }
-}
-
-static void nothing(struct model *m) { (void)m; }
-
-static void inference_alone_is_no_evaluation_between_steps(void **state)
-{
-    (void)state;
-    struct model m = model_new(HOST_BOUND);
-    m.no_grad = true;
-    m.backward = nothing;
-    struct judged j = model_judge(&m, 0);
-    assert_not_found(&j, "eval-share");
-    assert_not_found(&j, "no-clipping");
-    judged_release(&j);
-}
-
 /* ---- allocator-churn ---- */
 
 static void take_and_give_back(struct model *m)
@@ -528,7 +425,7 @@ static void plant_all_behind(struct model *m)
 {
     read_norms(m);
     take_and_give_back(m);
-    evaluate(m);
+    model_evaluate(m);
 }
 
 static void old_and_new_names_of_categories_say_the_same(void **state)
@@ -571,10 +468,6 @@ int main(void)
         cmocka_unit_test(one_number_in_all_steps_is_nothing),
         cmocka_unit_test(waiting_for_the_loader_costs_the_wait),
         cmocka_unit_test(a_batch_that_is_ready_is_no_stall),
-        cmocka_unit_test(evaluation_between_steps_costs_its_time),
-        cmocka_unit_test(few_ops_without_gradients_are_no_evaluation),
-        cmocka_unit_test(a_frozen_network_is_no_evaluation),
-        cmocka_unit_test(inference_alone_is_no_evaluation_between_steps),
         cmocka_unit_test(memory_of_the_driver_in_every_step_costs_its_calls),
         cmocka_unit_test(memory_that_is_taken_once_is_kept),
         cmocka_unit_test(old_and_new_names_of_categories_say_the_same),

@@ -202,6 +202,15 @@ static inline void model_forward(struct model *m)
     model_end(m);
 }
 
+/* Without gradients; the host reads its loss. */
+static inline void model_evaluate(struct model *m)
+{
+    m->no_grad = true;
+    model_forward(m);
+    model_read(m, "cudaStreamSynchronize");
+    m->no_grad = false;
+}
+
 /* What a parameter's gradient is put into. */
 static inline void model_accumulate(struct model *m)
 {

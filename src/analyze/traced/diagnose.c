@@ -341,10 +341,14 @@ static const char *what_is_in(struct diagnosis *d, const struct view *v, const s
     return kernels == d->mean.kernels ? call : arena_printf(&d->arena, "%s; it has %lld kernels, the others %lld", call, (long long)kernels, (long long)d->mean.kernels);
 }
 
-/* Each on its own; of many the first ones. */
-static void warn_of_odd(struct diagnosis *d, const struct view *v)
+/* All of them, and in words each on its own; of many the first ones. */
+static void tell_odd(struct diagnosis *d, const struct view *v)
 {
     enum { MOST_TOLD = 5 };
+    d->odd = arena_alloc(&d->arena, (size_t)v->n_odd * sizeof *d->odd);
+    d->n_odd = v->n_odd;
+    for (int i = 0; i < v->n_odd; i++)
+        d->odd[i] = (struct trace_odd){v->odd[i].window.number, v->odd[i].ns / 1e3, v->odd[i].usual_ns / 1e3};
     for (int i = 0; i < v->n_odd && i < MOST_TOLD; i++) {
         const struct odd_step *o = &v->odd[i];
         warn(d, arena_printf(&d->arena, "step %lld is not like the others and left out of what is judged: it takes %s, %.3g times the median of %s%s",
@@ -378,7 +382,7 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
         warn_of_marks(d, &v);
     warn_of_processes(d, &v);
     warn_of_gaps(d, &v);
-    warn_of_odd(d, &v);
+    tell_odd(d, &v);
     warn_of_lost_device(d, &v);
     collectives_find(comm, &v);
     d->ranks = arena_alloc(&d->arena, sizeof *d->ranks);

@@ -33,21 +33,43 @@ struct stretch {
     bool frozen;                            /* of a network that does not learn */
 };
 
+/* A number, or a tensor that is brought to the host. What asks how many there are, such as indexing by a mask, does not read what was computed. */
+static bool reads(const struct study *s, int32_t top)
+{
+    static const char *const numbers[] = {"item", "_local_scalar_dense"}, *const tensors[] = {"to", "_to_copy", "copy_", "cpu"};
+    const char *name = view_name(s->v, top), *plain = strrchr(name, ':');
+    plain = plain ? plain + 1 : name;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!strcmp(plain, numbers[i]))
+            return true;
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        if (!strcmp(plain, tensors[i]))
+            return study_copy(s, top, "DtoH") != NULL;
+    return false;
+}
+
+static bool ends_pass(const struct study *s, int32_t i)
+{
+    return study_is_backward(s, i) || pass_of(s, s->top[i]) == LEARNS || study_annotation(s, s->top[i], "Optimizer") >= 0;
+}
+
 static struct stretch stretch_from(const struct study *s, int32_t first)
 {
+    enum { CLOSELY = 8 };
     struct stretch r = {.first = first};
-    int32_t last = first;
-    for (int32_t i = first; i < s->n_top && !study_is_backward(s, i); i++) {
-        const enum pass p = pass_of(s, s->top[i]);
-        if (p == LEARNS)
-            break;
-        if (p == EVALUATES)
+    int32_t last = first, read = -1;        /* read: the first behind the last op that works */
+    for (int32_t i = first; i < s->n_top && !ends_pass(s, i); i++) {
+        if (pass_of(s, s->top[i]) == EVALUATES) {
             r.ops++, last = i;
+            read = -1;
+        } else if (reads(s, s->top[i])) {
+            r.read = true;
+            read = read < 0 ? i : read;
+        }
     }
     r.end = last + 1;
-    while (!r.read && r.end < s->n_top && r.end - last <= 8 && !study_is_backward(s, r.end) && pass_of(s, s->top[r.end]) == NOTHING &&
-           study_annotation(s, s->top[r.end], "Optimizer") < 0)
-        r.read = study_find(s, s->top[r.end++], TASK_SCALAR) >= 0;
+    while (r.end < s->n_top && r.end - last <= CLOSELY && !ends_pass(s, r.end) && r.end - 1 != read)
+        r.end++;
     return r;
 }
 
@@ -187,16 +209,12 @@ static struct stretches find_stretches(const struct study *s)
 }
 
 /* A pass of the layers that learn with every forward pass, of which nobody reads a number, is no evaluation either: a reference model's or a teacher's, before the forward pass. */
-static bool is_in_every_step(const struct stretches *l)
+static bool is_with_every_forward(const struct stretches *l)
 {
-    int passes = 0;
-    bool read = false;
+    int read = 0, unread = 0;
     for (int i = 0; i < l->n; i++)
-        if (!l->at[i].frozen) {
-            passes++;
-            read |= l->at[i].read;
-        }
-    return !read && passes > 1 && passes >= l->forwards - 1;
+        *(l->at[i].read ? &read : &unread) += !l->at[i].frozen;
+    return l->forwards > 1 && unread > 1 && 2 * unread >= l->forwards && read + unread >= l->forwards - 1;
 }
 
 struct passes {
@@ -225,9 +243,9 @@ static struct passes find_passes(const struct study *s, struct charge *c)
 {
     struct passes p = {.example = -1, .frozen_example = -1};
     struct stretches l = find_stretches(s);
-    const bool every = is_in_every_step(&l);
+    const bool every = is_with_every_forward(&l);
     for (int i = 0; i < l.n; i++)
-        add_pass(s, c, &p, &l.at[i], l.at[i].frozen || every);
+        add_pass(s, c, &p, &l.at[i], l.at[i].frozen || (every && !l.at[i].read));
     free(l.at);
     return p;
 }
@@ -239,7 +257,7 @@ static bool runs_frozen(struct study *s, struct charge *c, const struct passes *
     c->asks.frozen = true;
     c->finding.where = study_where(s, p->frozen_example);
     c->finding.cause = "a network that does not learn runs forward in the step: a frozen encoder, a teacher or a reference model";
-    c->finding.evidence = study_text(s, "%d stretches without gradients in %s steps, %d products, norms and attentions in them, %s%s per step", p->frozen,
+    c->finding.evidence = study_text(s, "%d stretch%s without gradients in %s steps, %d products, norms and attentions in them, %s%s per step", p->frozen, p->frozen == 1 ? "" : "es",
                                      study_number(s, s->replay->n_steps), p->ops[1], study_us(s, per_step(s, p->ns)), study_on_cpu(s) ? "" : " of the device");
     return true;
 }
@@ -254,7 +272,7 @@ bool trace_rule_eval_share(struct study *s, struct charge *c)
     c->doubt = 0.25;
     c->finding.where = study_where(s, p.example);
     c->finding.cause = "the model runs forward without gradients between training steps; that time trains nothing";
-    c->finding.evidence = study_text(s, "%d stretches of evaluation in %s steps, %d products, norms and attentions in them",
-                                     p.evaluations, study_number(s, s->replay->n_steps), p.ops[0]);
+    c->finding.evidence = study_text(s, "%d stretch%s of evaluation in %s steps, %d products, norms and attentions in them",
+                                     p.evaluations, p.evaluations == 1 ? "" : "es", study_number(s, s->replay->n_steps), p.ops[0]);
     return true;
 }

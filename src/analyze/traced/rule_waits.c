@@ -13,17 +13,6 @@ static bool is_sync(const struct study *s, int32_t i)
     return study_calls(s, i, CALL_SYNC_DEVICE) || study_calls(s, i, CALL_SYNC_STREAM) || study_calls(s, i, CALL_SYNC_EVENT);
 }
 
-/* The copy that the call makes, if it goes that way: "HtoD", "DtoH". */
-static const struct event *copy_in(const struct study *s, int32_t host, const char *way)
-{
-    const struct view *v = s->v;
-    for (int32_t i = host; host >= 0 && i < v->end[host]; i++)
-        if (v->launched[i] >= 0 && view_event(v, v->launched[i])->kind == EVENT_MEMCPY &&
-            strstr(view_name(v, v->launched[i]), way))
-            return view_event(v, v->launched[i]);
-    return NULL;
-}
-
 static bool is_large(const struct study *s, const struct event *copy)
 {
     return copy && copy->args >= 0 && s->v->trace->args[copy->args].bytes > SMALL_BYTES;
@@ -48,7 +37,7 @@ static struct all_reads collect_reads(const struct study *s)
         const int32_t top = study_top(s, i);
         if (top >= 0 && (top == uploads || (r.n && r.at[r.n - 1].top == top)))
             continue;
-        if (top >= 0 && copy_in(s, top, "HtoD")) {
+        if (top >= 0 && study_copy(s, top, "HtoD")) {
             uploads = top;
             continue;
         }
@@ -56,7 +45,7 @@ static struct all_reads collect_reads(const struct study *s)
             cap = cap ? 2 * cap : 64;
             r.at = xrealloc(r.at, (size_t)cap * sizeof *r.at);
         }
-        r.at[r.n++] = (struct read){i, top, top >= 0 ? study_index(s, top) : -1, is_large(s, copy_in(s, top, "DtoH"))};
+        r.at[r.n++] = (struct read){i, top, top >= 0 ? study_index(s, top) : -1, is_large(s, study_copy(s, top, "DtoH"))};
     }
     return r;
 }
@@ -118,7 +107,7 @@ static bool only_reads(const struct study *s, int32_t op)
 
 static bool is_waiting_read(const struct study *s, int32_t i)
 {
-    return is_sync(s, i) || (view_call_waits(s->v, i) && copy_in(s, i, "DtoH"));
+    return is_sync(s, i) || (view_call_waits(s->v, i) && study_copy(s, i, "DtoH"));
 }
 
 /* What reads goes as a whole; of an op that works, too, as those of compiled code do, its waits and their copies alone. */
@@ -162,7 +151,7 @@ static void add_waits(const struct study *s, const struct read *r, struct ranges
 
 static bool is_larger(const struct study *s, int32_t a, int32_t b)
 {
-    const struct event *x = copy_in(s, a, "DtoH"), *y = copy_in(s, b, "DtoH");
+    const struct event *x = study_copy(s, a, "DtoH"), *y = study_copy(s, b, "DtoH");
     return x && (!y || x->duration_ns > y->duration_ns);
 }
 
@@ -223,7 +212,7 @@ bool trace_rule_device_to_host_copy(struct study *s, struct charge *c)
     const struct reads r = charge_reads(s, c, true);
     if (!r.n)
         return false;
-    const struct event *copy = copy_in(s, r.example, "DtoH");
+    const struct event *copy = study_copy(s, r.example, "DtoH");
     c->doubt = 0.3;
     c->finding.where = study_where(s, r.example);
     c->finding.cause = "a tensor of the step is copied to the host, which waits for it";

@@ -126,6 +126,16 @@ int32_t study_index(const struct study *s, int32_t host)
 
 bool study_is_backward(const struct study *s, int32_t a) { return study_task(s, s->top[a]) == TASK_BACKWARD; }
 
+const struct event *study_copy(const struct study *s, int32_t host, const char *way)
+{
+    const struct view *v = s->v;
+    for (int32_t i = host; host >= 0 && i < v->end[host]; i++)
+        if (v->launched[i] >= 0 && view_event(v, v->launched[i])->kind == EVENT_MEMCPY &&
+            strstr(view_name(v, v->launched[i]), way))
+            return view_event(v, v->launched[i]);
+    return NULL;
+}
+
 int32_t study_find(const struct study *s, int32_t host, enum task task)
 {
     for (int32_t i = host; i < s->v->end[host]; i++)

@@ -155,6 +155,8 @@ bool study_is_backward(const struct study *s, int32_t a);       /* top[a] */
 bool study_works(const struct study *s, int32_t host);          /* the model's own work is in it: what ends a loop over tensors */
 /* An op of this kind in the call, itself included; -1. */
 int32_t study_find(const struct study *s, int32_t host, enum task task);
+/* The copy that the call makes, if it goes that way: "HtoD", "DtoH". host -1: none. */
+const struct event *study_copy(const struct study *s, int32_t host, const char *way);
 
 /* ---- loops of the user's code: the same ops with the same shapes again and again ---- */
 

@@ -2,7 +2,7 @@
  * step, into the program's own memory. Choices are remembered by machine, kernels, threads and shapes (core/choices.h). Variants round differently, so nothing is timed
  * where the choice could not be remembered: every run would choose anew, and two runs would differ.
  *
- * Variants are read in turns, and what counts is how long one took beside the first one, in the middle of all rounds: not the best of the readings, since tiles of AMX on a machine
+ * Variants are read in turns, and what counts is how long one took beside the first one, in the middle of the rounds: not the best of the readings, since tiles of AMX on a machine
  * that others share were seen at full speed for moments; and not one middle beside another, since such a machine changes its pace for seconds, and a round has one.
  *
  * Nothing has been computed yet, and zeros are not what a step multiplies: they take less power, and AMX at its best was a quarter faster on them than on others. So inputs are
@@ -200,6 +200,8 @@ static double middle_of(const struct bout *b, int v, int series, bool beside)
     return n ? stats_percentile(sorted, n, 0.5) : 0;
 }
 
+/* Of both series, which have as many rounds. */
+static double share(const struct bout *b, int v) { return (middle_of(b, v, 0, true) + middle_of(b, v, 1, true)) / SERIES; }
 static double better_share(const struct bout *b, int v) { return fmin(middle_of(b, v, 0, true), middle_of(b, v, 1, true)); }
 static double worse_share(const struct bout *b, int v) { return fmax(middle_of(b, v, 0, true), middle_of(b, v, 1, true)); }
 
@@ -243,7 +245,7 @@ static void read_all(struct bout *b)
 
 static bool differs(const struct kernel *k, int variant) { return variant == 0 || !k->differs || k->differs(variant); }
 
-/* Both series of a variant that is taken are better than those of the first. */
+/* Both series of a variant that is taken are better than those of the first, by as much as noise does not make. */
 static void time_variants(struct backend *backend, const struct kernel_call *call, struct choice *c)
 {
     struct bout b = {.backend = backend, .run = {.call = *call, .kernel = call->kernel, .sums = call->sums != WHOLE}};
@@ -260,10 +262,10 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
     free(at);
     c->variant = 0;
     for (int v = 1; v < b.variants; v++)
-        if (!b.lost[v] && worse_share(&b, v) < WINS && better_share(&b, v) < better_share(&b, c->variant))
+        if (!b.lost[v] && worse_share(&b, v) < WINS && share(&b, v) < share(&b, c->variant))
             c->variant = v;
     c->first_us = fmin(middle_of(&b, 0, 0, false), middle_of(&b, 0, 1, false));
-    c->us = c->first_us * better_share(&b, c->variant);
+    c->us = c->first_us * share(&b, c->variant);
     free(b.run.thread_ns);
 }
 

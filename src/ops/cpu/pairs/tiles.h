@@ -51,8 +51,8 @@ struct __attribute__((packed)) amx_config {
 };
 
 /* Instructions of tiles, with places behind them that nothing takes. A core that runs somebody else's thread beside ours does loads of tiles and products one after the
- * other where these instructions follow each other closely, and both at once where they do not: 1.5 times as much (docs/performance.md). One that is ours alone has such places
- * to spare: a product takes 16 of its cycles. */
+ * other where these instructions follow each other closely, and both at once where they do not: 1.5 times as much and more (docs/performance.md). One that is ours alone has such
+ * places to spare: a product takes 16 of its cycles. */
 #define AMX_SPACE() __asm__ volatile(".rept 8\n\tnop\n\t.endr")
 #define AMX_LOAD(tile, from)           \
     do {                               \
