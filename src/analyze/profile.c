@@ -202,6 +202,19 @@ static void sum_events(struct builder *b)
     }
 }
 
+/* Of what an op counts, the part that it does: on a CPU the fused loss passes by rows that have no target. */
+static double done_share(const struct profile_input *in, const struct op *op) { return op->kind == OP_LINEAR_LOSS && !in->gpu ? 1 - in->padding_share : 1; }
+
+static double flops_done(const struct profile_input *in)
+{
+    double flops = in->model_flops;
+    for (int i = 0; i < in->program->n_ops; i++) {
+        const struct op *op = &in->program->ops[i];
+        flops -= op_flops(in->program, op) * op_runs_per_step(in->program, op) * (1 - done_share(in, op));
+    }
+    return fmax(flops, 0);
+}
+
 /* As recorded; scaled below. */
 static void fill_ops(struct builder *b)
 {
@@ -217,7 +230,7 @@ static void fill_ops(struct builder *b)
         *o = (struct profile_op){
             .name = p->values[op->out[0]].name, .kind = op_info(op->kind)->name, .made_by = op->made_by,
             .kernel = b->in->kernels ? b->in->kernels[i] : "", .part = op_model_part(p, i), .phase = op->phase, .layer = op->layer,
-            .self_us = b->busy[i] / us, .imbalance_us = b->idle[i] / us, .flops = op_flops(p, op) * runs,
+            .self_us = b->busy[i] / us, .imbalance_us = b->idle[i] / us, .flops = op_flops(p, op) * runs * done_share(b->in, op),
             .bytes = op_bytes(p, op) * runs, .occupancy = b->in->occupancy ? b->in->occupancy[i] : 0, .gradient_share = op_gradient_share(p, op)};
         out->hardware_flops += o->flops;
         out->hardware_bytes += o->bytes;
@@ -490,7 +503,7 @@ static void copy_facts(struct profile *out, const struct profile_input *in)
     out->layers = in->layers;
     out->parameters = program_parameters(in->program);
     out->peaks = in->peaks;
-    out->model_flops = in->model_flops;
+    out->model_flops = flops_done(in);
     out->loss = in->loss;
     out->preemptions_per_s = in->preemptions_per_s;
     out->delayed_share = in->delayed_share;

@@ -13,7 +13,7 @@
 #include "core/cache.h"
 #include "core/peaks_int.h"
 
-enum { VERSION = 6, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
+enum { VERSION = 7, ENTRIES_MOST = 64, PRIVATE_LEVELS = 2, MEMORY = CACHE_LEVELS - 1 };
 
 static const char file_name[] = "peaks.json";
 

@@ -31,6 +31,14 @@ words="Every batch was measured at model.seq: the run's batches are shorter, wit
 json short/report.json "j['answers']['warning'].find(\"$words\") >= 0 and j['run']['rows_scale'] < 0.95 and j['run']['evaluation_scale'] == 1 and abs(j['run']['seconds'] - j['run']['evaluation_s']) < 20 * max(j['step']['times_us']) / 1e6"
 grep -q "$words" short/report.md && tr -s ' \n' ' ' <out | grep -q "$words" || fail "no warning about rows: $(cat out)"
 grep -qE '^  At this speed 20 steps take .* \(0\.[0-9]+ of what was measured for steps and 1\.00 for evaluation, as rows of the run are shorter\)$' out || fail "the run is not of its own rows: $(cat out)"
+# the loss passes by rows of no sample, and what it has not done is not counted: it would prove a peak that no core has
+python3 - <<'END' || fail "arithmetic of the loss is not that of its rows"
+import json
+p, short = (json.load(open(d + "/report.json")) for d in ("p", "short"))
+each = [next(o["flops"] for o in j["ops"] if o["kind"] == "linear_loss") / j["model"]["batch"] / j["model"]["seq"] for j in (p, short)]
+share = short["step"]["padding_share"]
+assert 0.05 < share < 1 and abs(each[1] / each[0] - (1 - share)) < 1e-3, (each, share)
+END
 ok profile tiny.yaml --steps 2 --out short --set data.samples=lines --set data.bucket=4 --set optimize.passes=none      # what passes would do is tried on rows of one length
 
 # a report is replaced by a report, and nothing else is

@@ -231,9 +231,9 @@ static void test_damaged_is_absent(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "", "{", "[]", "null", "{\"version\":6}", "{\"version\":6,\"entries\":{}}",
-        "{\"version\":6,\"entries\":[1,null,[]]}",
-        "{\"version\":6,\"entries\":[{\"machine\":\"m\",\"threads\":1}]}", "\xFF\xFE",
+        "", "{", "[]", "null", "{\"version\":7}", "{\"version\":7,\"entries\":{}}",
+        "{\"version\":7,\"entries\":[1,null,[]]}",
+        "{\"version\":7,\"entries\":[{\"machine\":\"m\",\"threads\":1}]}", "\xFF\xFE",
     };
     const struct peaks p = sample("m", 1);
     struct peaks back;
@@ -250,11 +250,11 @@ static void test_damaged_is_absent(void **state)
 static void test_hostile_fields(void **state)
 {
     (void)state;
-    static const char good[] = "{\"version\":6,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,\"bf16_gflops\":7.5,"
+    static const char good[] = "{\"version\":7,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,\"bf16_gflops\":7.5,"
                                "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}";
     static const char *const changes[][2] = {
-        {"\"version\":6", "\"version\":1"}, {"\"version\":6", "\"version\":\"6\""},
-        {"\"version\":6", "\"version\":6.0"},
+        {"\"version\":7", "\"version\":1"}, {"\"version\":7", "\"version\":\"7\""},
+        {"\"version\":7", "\"version\":7.0"},
         {"\"m\"", "5"}, {"\"m\"", "\"\""}, {"threads\":2,", "threads\":0,"}, {"threads\":2,", "threads\":-2,"}, {"threads\":2,", "threads\":4294967298,"}, {"threads\":2,", "threads\":\"2\","},
         {"3.5", "0"}, {"3.5", "-1"}, {"3.5", "1e999"}, {"3.5", "null"}, {"7.5", "-1"}, {"7.5", "null"}, {"7.5", "\"7.5\""}, {"7.5", "1e999"}, {"7.5", "7.5,\"near_gflops\":-1"}, {"7.5", "7.5,\"clock\":\"1\""}, {"[1,2,3,4]", "[1,2,3]"},
         {"[1,2,3,4]", "[1,2,3,4,5]"}, {"[1,2,3,4]", "[1,2,3,0]"}, {"[1,2,3,4]", "[1,-2,3,4]"},
@@ -278,7 +278,7 @@ static void test_hostile_fields(void **state)
 static void test_without_bf16(void **state)
 {
     (void)state;
-    static const char old[] = "{\"version\":6,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,"
+    static const char old[] = "{\"version\":7,\"entries\":[{\"machine\":\"m\",\"threads\":2,\"gemm_gflops\":3.5,"
                               "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}";
     struct peaks back = {.gflops[NUMBERS_BF16] = 9};
     assert_true(peaks_parse(&back, old, sizeof old - 1, "m", 2));
@@ -382,7 +382,7 @@ static void test_long_machine(void **state)
     for (int length = 159; length <= 160; length++) {
         memset(name, 'm', sizeof name);
         name[length] = '\0';
-        snprintf(text, sizeof text, "{\"version\":6,\"entries\":[{\"machine\":\"%s\",\"threads\":2,\"gemm_gflops\":3,"
+        snprintf(text, sizeof text, "{\"version\":7,\"entries\":[{\"machine\":\"%s\",\"threads\":2,\"gemm_gflops\":3,"
                  "\"copy_gb_per_s\":[1,2,3,4],\"cache_bytes\":[5,6,7,8]}]}", name);
         assert_int_equal(peaks_parse(&back, text, strlen(text), name, 2), length == 159);
     }

@@ -322,6 +322,14 @@ static void test_what_has_not_done_its_work_proves_nothing(void **state)
     raised = peaks;
     assert_false(profile_raise_peaks(&p, program, &raised));
     assert_near(raised.gflops[NUMBERS_F32], 0.1, 0, "the first op ran at it");
+    program->ops[1].phase = PHASE_FORWARD;
+    program->ops[1].attrs.packed = true;                        /* attention passes by keys of other samples */
+    assert_false(profile_raise_peaks(&p, program, &raised));
+    program->ops[1].attrs.packed = false;
+    p.threads = 2, p.usable_cores = 1;                          /* threads have a part of a core each */
+    assert_false(profile_raise_peaks(&p, program, &raised));
+    p.usable_cores = 2;
+    assert_true(profile_raise_peaks(&p, program, &raised));
     release_both(&p, program);
 }
 

@@ -84,17 +84,18 @@ static double fastest(struct work *w, team_fn *fn)
 }
 
 /* Work per second of all threads, each in its own fastest run: short enough that some runs are not interrupted, even while
- * other programs use the machine. Right for what threads do not share. */
+ * other programs use the machine. Right for what threads do not share; of a core that several have, each has its part. */
 static double rate_each(struct work *w, team_fn *fn, double work_per_thread)
 {
     const int threads = team_size(w->team);
+    const double cores = cpu_usable_cores();
     double sum = 0;
     for (int i = 0; i < threads; i++)
         w->best[i * CACHE_LINE_DOUBLES] = 1e30;
     fastest(w, fn);
     for (int i = 0; i < threads; i++)
         sum += work_per_thread / w->best[i * CACHE_LINE_DOUBLES];
-    return sum;
+    return threads > cores ? sum * cores / threads : sum;
 }
 
 /* 0: there is no such instruction. */
