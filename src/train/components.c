@@ -74,20 +74,31 @@ static enum status timed_step(struct model_run *r, struct loader *l, bool measur
     return st;
 }
 
-/* Of each op, from the measured steps to the step that is told, so that parts are parts of it. What is faster than its floor was read better than by the
+/* What each op took in measured step `step`; kept[op] is what it had taken before. */
+static void keep_ops(const struct program *p, int step, int64_t *kept, double *us)
+{
+    for (int i = 0; i < p->n_ops; i++) {
+        us[(int64_t)i * STEPS + step] = (double)(p->ops[i].profile.total_ns - kept[i]) / 1e3;
+        kept[i] = p->ops[i].profile.total_ns;
+    }
+}
+
+/* Of each op, from the measured steps to the step that is told, so that parts are parts of it: the middle of its readings, as one step that somebody else delayed
+ * would be a part of some ops alone. What is faster than its floor was read better than by the
  * copies that bandwidth is measured by, or was in a nearer cache: then its time is its floor. */
-static struct timed *scale_ops(const struct program *p, const struct peaks *peaks, double steps_ms, double ms_per_step)
+static struct timed *scale_ops(const struct program *p, const struct peaks *peaks, double *readings, double recorded_ms, double ms_per_step)
 {
     struct timed *times = xcalloc((size_t)p->n_ops + 1, sizeof *times);
     double work_us = 0;
     bool alike;
     for (int i = 0; i < p->n_ops; i++) {
         const struct op *op = &p->ops[i];
-        const double us = (double)op->profile.total_ns / 1e3 / STEPS, floor_us = op_floor_us(p, op, peaks, NULL) * op_runs_per_step(p, op);
+        stats_sort(readings + (int64_t)i * STEPS, STEPS);
+        const double us = stats_percentile(readings + (int64_t)i * STEPS, STEPS, 0.5), floor_us = op_floor_us(p, op, peaks, NULL) * op_runs_per_step(p, op);
         times[i] = (struct timed){us, fmin(us, floor_us)};
         work_us += us;
     }
-    const double factor = timed_factor(times, p->n_ops, fmax(steps_ms * 1e3 / STEPS - work_us, 0), ms_per_step * 1e3, &alike);
+    const double factor = timed_factor(times, p->n_ops, fmax(recorded_ms * 1e3 - work_us, 0), ms_per_step * 1e3, &alike);
     for (int i = 0; i < p->n_ops; i++) {
         times[i].us = alike ? times[i].us * factor : timed_scaled(times[i], factor);
         times[i].floor_us = fmin(times[i].floor_us, times[i].us);
@@ -119,24 +130,31 @@ static struct bench_component rest_of(const struct program *p, const struct time
 enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err)
 {
-    double plain[STEPS], measured[STEPS], all_ms = 0;
+    const struct program *p = exec_program(r->train);
+    double plain[STEPS], measured[STEPS], *readings = xcalloc((size_t)p->n_ops * STEPS + 1, sizeof *readings);
+    int64_t *kept = xcalloc((size_t)p->n_ops + 1, sizeof *kept);
     enum status st = OK;
+    for (int i = 0; i < p->n_ops; i++)
+        kept[i] = p->ops[i].profile.total_ns;
     for (int i = 0; i < STEPS && st == OK; i++) {
         st = timed_step(r, l, false, &plain[i], err);
         if (st == OK)
             st = timed_step(r, l, true, &measured[i], err);
-        all_ms += st == OK ? measured[i] : 0;
+        keep_ops(p, i, kept, readings);
     }
     exec_measure(r->train, false);
-    if (st != OK)
+    free(kept);
+    if (st != OK) {
+        free(readings);
         return st;
+    }
     stats_sort(plain, STEPS);
     stats_sort(measured, STEPS);
     result->unrecorded_ms = stats_percentile(plain, STEPS, 0.5);
     result->recorded_ms = stats_percentile(measured, STEPS, 0.5);
     *n = 0;
-    const struct program *p = exec_program(r->train);
-    struct timed *times = scale_ops(p, peaks, all_ms, result->ms_per_step);
+    struct timed *times = scale_ops(p, peaks, readings, result->recorded_ms, result->ms_per_step);
+    free(readings);
     for (int i = 0; i < COMPONENTS; i++) {
         sum_up(p, &components[i], times, &out[*n]);
         *n += out[*n].ops > 0;
