@@ -163,6 +163,10 @@ static void assert_phases(const struct diagnosis *d)
         if (!(phase->speedup >= 0.995 * before && phase->low <= phase->speedup && phase->speedup <= phase->high))
             fail_msg("phase '%s' gives %.3f (%.3f to %.3f) behind %.3f", phase->title, phase->speedup, phase->low, phase->high, before);
         before = phase->speedup;
+        const struct finding *alone = &d->findings[phase->findings[0]];
+        if (p == 0 && phase->n == 1 && !(phase->speedup == alone->speedup && phase->low == alone->speedup_low && phase->high == alone->speedup_high))
+            fail_msg("phase '%s' of one finding gives %.3f (%.3f to %.3f), and %s %.3f (%.3f to %.3f)", phase->title, phase->speedup, phase->low, phase->high, alone->rule,
+                     alone->speedup, alone->speedup_low, alone->speedup_high);
         for (int i = 0; i < phase->n; i++) {
             const int at = phase->findings[i];
             assert_in_range(at, 0, d->n_findings - 1);
@@ -194,6 +198,17 @@ static void phases_are_cumulative(void **state)
             assert_non_null(j.d.realistic_gain);
             judged_release(&j);
         }
+}
+
+static void one_finding_gives_what_it_says(void **state)
+{
+    (void)state;
+    struct model m = model_new(DEVICE_BOUND);
+    m.end = model_evaluate;
+    struct judged j = model_judge(&m, 0);
+    assert_int_equal(j.d.phases[0].n, 1);
+    assert_phases(&j.d);
+    judged_release(&j);
 }
 
 /* ---- without the profiler ---- */
@@ -477,7 +492,7 @@ int main(void)
         cmocka_unit_test(findings_are_ranked_by_place_and_gain),
         cmocka_unit_test(a_fault_of_the_device_pays_after_the_hosts_in_a_step_bound_by_the_host),
         cmocka_unit_test(a_fault_of_the_host_pays_after_the_devices_in_a_step_that_the_device_fills),
-        cmocka_unit_test(phases_are_cumulative),
+        cmocka_unit_test(phases_are_cumulative), cmocka_unit_test(one_finding_gives_what_it_says),
         cmocka_unit_test(the_corrected_view_is_consistent),
         cmocka_unit_test(without_marks_the_trace_is_one_step_and_says_so),
         cmocka_unit_test(a_loader_has_one_share_of_the_step),

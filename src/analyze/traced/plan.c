@@ -64,6 +64,7 @@ typedef struct interval together(void *context, const struct diagnosis *d, int p
 static void plan(struct diagnosis *d, together *give, void *context)
 {
     struct interval total = {1, 0, 1};
+    int all = 0;
     d->phases = arena_alloc(&d->arena, MOST_PHASES * sizeof *d->phases);
     d->n_phases = 0;
     for (int p = 0; p < MOST_PHASES; p++) {
@@ -75,7 +76,9 @@ static void plan(struct diagnosis *d, together *give, void *context)
             const struct finding *f = &d->findings[list[i]];
             total = at_least(total, (struct interval){f->speedup, f->speedup_low, f->speedup_high});
         }
-        total = at_least(total, give(context, d, p, list, n));
+        const struct interval given = give(context, d, p, list, n);
+        all += n;
+        total = all > 1 ? at_least(total, given) : total;           /* one alone gives what it says */
         d->phases[d->n_phases++] = (struct plan_phase){.title = titles[p], .findings = list, .n = n, .speedup = total.usual, .low = total.low, .high = total.high};
     }
 }
