@@ -82,10 +82,11 @@ static void on_start(void *context, const struct train_info *i)
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
     if (i->domains->n)
         fprintf(v->to, ", %lld for each domain", (long long)i->domains->steps_each);
+    const bool done = i->first_step && i->first_step >= i->total_steps;
     if (i->first_step)
-        fprintf(v->to, ", resuming after step %lld", (long long)i->first_step);
+        fprintf(v->to, done ? ", done already at step %lld" : ", resuming after step %lld", (long long)i->first_step);
     fputc('\n', v->to);
-    if (*i->changed)
+    if (*i->changed && !done)
         fprintf(v->to, "changed %s\n", shown(i->changed));
     print_floors(v, i->domains);
     if (isfinite(i->entropy))

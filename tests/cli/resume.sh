@@ -64,6 +64,7 @@ for set in "--set train.lr=9" "--steps 10"; do
     sums done >after
     same "the folder of a run that was done, resumed with $set" after before
     grep -q '^warning: the run is done already: nothing is trained, and its config stays what it was$' err || fail "$set: $(cat err)"
+    grep -qE '^steps .*, done already at step 20$' out && ! grep -q '^changed' out || fail "$set is told as if it counted: $(cat out)"
 done
 
 # ---- more steps, and other things that may change
