@@ -165,9 +165,22 @@ static void shards_of(char *to, size_t size, const char *folder)
 enum { DATA_SETS = 5 };
 struct data_sets { char pattern[3 * CONFIG_PATH_MAX], path[3 * CONFIG_PATH_MAX + 32]; const char *list[DATA_SETS + MAX_LIST]; int n; };
 
+/* Keys that would have another file, or less of it, looked at than DATA while DATA is what is told. */
+static enum status refuse_own_data(const struct text_list *sets, struct error *err)
+{
+    static const char *const keys[] = {"data.path", "data.val_path", "data.val_fraction", "data.source", "data.domains"};
+    for (int i = 0; i < sets->n; i++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            if (!strncmp(sets->item[i], keys[k], strlen(keys[k])) && sets->item[i][strlen(keys[k])] == '=')
+                return error_set(err, BAD_INPUT, "--set %s is for the run's own data; DATA is looked at whole: leave out one of the two", keys[k]);
+    return OK;
+}
+
 static enum status set_data(struct data_sets *s, const char *data, const struct text_list *sets, struct error *err)
 {
     const bool folder = !ends_with(data, ".bin") && holds_shards(data), bin = folder || ends_with(data, ".bin");
+    if (refuse_own_data(sets, err) != OK)
+        return err->status;
     if (strlen(data) >= CONFIG_PATH_MAX - 8)
         return error_set(err, BAD_INPUT, "the path of DATA is longer than %d bytes", CONFIG_PATH_MAX - 8);
     if (!strpbrk(data, "*?[") && access(data, F_OK) && errno == ENOENT)         /* else the key of a config would be blamed */

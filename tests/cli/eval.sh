@@ -112,6 +112,9 @@ ok eval part few.txt --set data.max_chars=100 --json
 json out 'j["tokens"] < 100 and "cut" in j["data"]'
 refused 2 "hone: cannot open 'nosuch.txt': No such file or directory" eval text nosuch.txt
 refused 2 "hone: --split is for the run's own data; DATA is looked at whole" eval text few.txt --split train
+for set in data.path=copy.txt data.val_path=copy.txt data.val_fraction=0.5 data.source=corpus data.domains=prose,code; do
+    refused 2 "hone: --set ${set%%=*} is for the run's own data; DATA is looked at whole: leave out one of the two" eval text few.txt --set $set
+done
 printf 'weiter' >short.txt
 run eval text short.txt
 [ "$code" = 2 ] && grep -q "short.txt" err && [ ! -s out ] || fail "a text that is too short: $code $(cat err)"
