@@ -121,6 +121,18 @@ static enum status open_data(struct dataset **out, const struct trained *t, bool
     return st;
 }
 
+static bool begins_with(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
+
+/* A model that was imported has no data of its own: its config says corpus because a config must say something. Who wants that says so. */
+static enum status check_data(const struct trained *t, const struct eval_options *o, struct error *err)
+{
+    const struct config_data *d = &t->config.data;
+    bool named = !json_object_get(t->checkpoint.manifest, "imported") || d->source != SOURCE_CORPUS || d->domains.n;
+    for (int i = 0; i < o->n_sets && !named; i++)
+        named = begins_with(o->sets[i], "data.source=") || begins_with(o->sets[i], "data.domain=");
+    return named ? OK : error_set(err, BAD_INPUT, "'%s' was imported, and has no data of its own; give DATA, or --set data.source and data.path", t->checkpoint.path);
+}
+
 static void tell_of_data(const struct dataset *d)
 {
     const char *words;
@@ -137,6 +149,8 @@ enum status eval_run(const char *checkpoint, const struct eval_options *options,
     enum status st = check_sets(options, err);
     if (st == OK)
         st = trained_load(t, checkpoint, options->sets, options->n_sets, options->device, err);
+    if (st == OK)
+        st = check_data(t, options, err);
     if (st == OK)
         st = open_data(&d, t, options->train, err);
     if (st == OK)

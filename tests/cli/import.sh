@@ -29,6 +29,8 @@ ok generate runs/gpt2 --prompt "1 2 3" --tokens 4 --temperature 0
 grep -qE '^1 2 3( [0-9]+){4} $' out || fail "hone generate: $(cat out)"
 python3 -c 'import struct; open("t.bin", "wb").write(struct.pack("<60H", *[i * i % 40 for i in range(60)]))'
 data="--set data.source=bin --set data.path=t.bin --set data.val_path=t.bin"
+refused 2 "hone: 'runs/gpt2/checkpoints/step-00000000' was imported, and has no data of its own; give DATA, or --set data.source and data.path" eval runs/gpt2
+ok eval runs/gpt2 t.bin --json
 ok eval runs/gpt2 $data --json
 loss=$(sed -n 's/^  "loss": \([0-9.]*\).*/\1/p' out)
 for init in gpt2 gpt2/model.safetensors runs/gpt2 runs/gpt2/checkpoints/step-00000000 runs/gpt2/checkpoints/step-00000000/weights.safetensors; do
@@ -108,6 +110,8 @@ grep -qE '^tokens      characters, [0-9]+ of them$' out || fail "characters are 
 ok generate runs/chars --prompt "the " --temperature 0 --tokens 20 && cp out wanted
 ok generate runs/back --prompt "the " --temperature 0 --tokens 20
 same "what a model writes that was exported and imported" out wanted
+refused 2 "hone: 'runs/back/checkpoints/step-00000000' was imported, and has no data of its own; give DATA, or --set data.source and data.path" eval runs/back
+ok eval runs/back --set data.source=corpus --set data.chars=20000 --batches 1
 ok train tiny.yaml --set data.tokens=byte --out runs/bytes
 ok export runs/bytes --to torch --out torch-bytes
 grep -q '^tokens      256 bytes, ' out || fail "what became of the bytes: $(cat out)"
