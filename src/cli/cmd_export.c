@@ -19,14 +19,16 @@ static json_t *files_json(const struct export_result *r)
     return list;
 }
 
-static void print_text(const struct export_result *r, const char *out)
+/* hone import reads what transformers would; hone's own names go back through a config that says what the model is. */
+static void print_text(const struct export_result *r, enum export_form form, const char *out)
 {
     printf("checkpoint  %s\nwritten     %s: ", shown(r->checkpoint), shown(out));
     for (int i = 0; i < r->n_files; i++)
         printf("%s%s", i ? ", " : "", r->files[i]);
     putchar('\n');
     if (r->tokens == TOKENIZER_CHAR || r->tokens == TOKENIZER_BYTE)
-        printf("tokens      %d %s, which tokenizers of others have no form for; " TOKENS_FILE " has them by id, and hone import reads it\n", r->n_tokens, tokenizer_unit(r->tokens));
+        printf("tokens      %d %s, which tokenizers of others have no form for; " TOKENS_FILE " has them by id, and %s reads it\n", r->n_tokens, tokenizer_unit(r->tokens),
+               form == EXPORT_HF ? "hone import" : "train.init");
 }
 
 static int export(const char *checkpoint, enum export_form form, const char *out, bool json)
@@ -37,7 +39,7 @@ static int export(const char *checkpoint, enum export_form form, const char *out
     if (st == OK && json)
         st = print_document(json_pack("{s:o, s:s, s:o, s:o}", "checkpoint", json_text(r.checkpoint), "to", forms[form], "out", json_text(out), "files", files_json(&r)), 9, &err);
     else if (st == OK)
-        print_text(&r, out);
+        print_text(&r, form, out);
     return st == OK ? OK : report_error(&err);
 }
 

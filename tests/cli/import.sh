@@ -116,6 +116,16 @@ ok train tiny.yaml --set data.tokens=byte --out runs/bytes
 ok export runs/bytes --to torch --out torch-bytes
 grep -q '^tokens      256 bytes, ' out || fail "what became of the bytes: $(cat out)"
 
+# what --to torch writes has hone's names: train.init reads it, with its tokens, and import does not
+ok train tiny.yaml --steps 1 --out runs/chars-1
+ok export runs/chars-1 --to torch --out torch-chars
+grep -qE '^tokens      [0-9]+ characters, which tokenizers of others have no form for; tokens.json has them by id, and train.init reads it$' out || fail "what became of the characters: $(cat out)"
+ok train tiny.yaml --set train.init=torch-chars --steps 1 --out runs/from-torch
+[ ! -s err ] && grep -qE "^init    [0-9]+ tensors of hone, f32, from 'torch-chars'$" out || fail "train.init of --to torch: $(cat out err)"
+tr 'a-y' 'b-z' <words.txt >shifted.txt
+run train tiny.yaml --set data.source=text --set data.path=shifted.txt --set model.vocab=49 --set train.init=torch-chars --steps 1 --out runs/other-tokens
+grep -q "^warning: train.init: the weights of 'torch-chars' are for other characters than the data has: " err || fail "train.init does not read tokens.json: $(cat err)"
+
 # ---- train.init: where the data has other tokens than the weights were made with, as many of them, that is told; where it has the same, nothing is
 sed 's/some words/alte Zeiten/g; s/other/weite/' words.txt >worte.txt
 ok tokenizer train worte.txt --vocab 280 --out theirs.json
