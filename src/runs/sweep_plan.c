@@ -77,6 +77,18 @@ static enum status add_axis(struct sweep *s, const char *text, struct error *err
     return add_values(a, equals + 1, err);
 }
 
+/* One of the two would be dropped without a word. */
+static enum status refuse_set(const struct sweep *s, const char *const *sets, int n_sets, struct error *err)
+{
+    for (int a = 0; a < s->n_axes; a++) {
+        const char *key = s->axis[a].key;
+        for (int i = 0; i < n_sets; i++)
+            if (!strncmp(sets[i], key, strlen(key)) && sets[i][strlen(key)] == '=')
+                return error_set(err, BAD_INPUT, "%.100s is given by --vary and by --set %.100s; leave one out", key, sets[i]);
+    }
+    return OK;
+}
+
 /* ---- names ---- */
 
 static const char *last_part(const char *key)
@@ -205,6 +217,8 @@ enum status runs_sweep_plan(struct sweep *s, const char *config, const char *con
     *s = (struct sweep){0};
     for (int i = 0; i < n_vary && st == OK; i++)
         st = add_axis(s, vary[i], err);
+    if (st == OK)
+        st = refuse_set(s, sets, n_sets, err);
     for (int a = 0; a < s->n_axes && st == OK && n <= SWEEP_MOST; a++)
         n *= s->axis[a].n;
     if (st == OK && n > SWEEP_MOST)

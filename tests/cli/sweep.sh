@@ -147,6 +147,7 @@ refused 2 "hone: --vary train.lr has an empty value; it takes KEY=VALUE,VALUE,..
 refused 2 "hone: --vary train.lr has the value 1e-3 twice" sweep tiny.yaml --vary train.lr=1e-3,1e-3 --out none
 refused 2 "hone: --vary: 'lr=1e-3' and 'lr=0.001' are the same run: their values are equal; leave one out" sweep tiny.yaml --vary train.lr=1e-3,0.001 --out none
 refused 2 "hone: --vary train.lr is given twice; put all values into one" sweep tiny.yaml --vary train.lr=1e-3 --vary train.lr=1e-2 --out none
+refused 2 "hone: train.lr is given by --vary and by --set train.lr=2e-3; leave one out" sweep tiny.yaml --vary train.lr=1e-3 --set train.lr=2e-3 --out none
 refused 2 "hone: --vary is 'train.lr'; it takes KEY=VALUE,VALUE,..., e.g. train.lr=1e-3,3e-3" sweep tiny.yaml --vary train.lr --out none
 refused 2 "hone: --vary: all combinations are more than 1000 runs; vary fewer values at once" \
     sweep tiny.yaml --vary train.seed=$(seq -s, 101) --vary train.warmup=$(seq -s, 10) --out none
