@@ -121,7 +121,7 @@ static enum status sweep(const char *config, const struct text_list *sets, const
     enum status st = runs_sweep_plan(&s, config, sets->item, sets->n, vary->item, vary->n, folder, err);
     if (st == OK)
         st = make_runs(&s, folder, json, err);
-    *code = st != OK || s.failed < s.n ? OK : s.failed_here < s.n ? ANSWER_NO : CANNOT;
+    *code = st == OK && s.interrupted ? STOPPED_CODE : st != OK || s.failed < s.n ? OK : s.failed_here < s.n ? ANSWER_NO : CANNOT;
     runs_sweep_release(&s);
     return st;
 }

@@ -46,7 +46,9 @@ same "the runs of before" after before
 pid=$!
 for i in $(seq 400); do [ -e stopped/seed=2/metrics.jsonl ] && break; sleep 0.05; done
 kill -INT $pid
-wait $pid || fail "a stopped sweep ended with $?: $(cat err)"
+code=0
+wait $pid || code=$?
+[ "$code" = 130 ] || fail "a stopped sweep ended with $code: $(cat err)"
 grep -q '^the same command goes on from here; runs are kept in stopped$' out || fail "$(cat out)"
 grep -qE '^seed=2 +stopped ' out || fail "no row of the run that was stopped: $(cat out)"
 [ ! -e stopped/seed=3 ] || fail "it did not stop"
