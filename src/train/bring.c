@@ -161,11 +161,21 @@ static void import_release(struct import *im)
     fresh_end(&im->folder);
 }
 
+/* A checkpoint needs no import, and none of its files has the name that others give theirs. */
+static enum status refuse_ours(const char *path, struct error *err)
+{
+    if (weights_is_folder(path) || !checkpoint_is_ours(path))
+        return OK;
+    return error_set(err, BAD_INPUT, "'%s' is a run of hone already; use it as it is: hone generate, eval and export take it, and so does train.init", path);
+}
+
 enum status import_run(const char *path, const struct import_options *o, struct import_result *r, struct error *err)
 {
     struct import im = {.folder = {.lock = -1}};
     *r = (struct import_result){.title = NULL};
     enum status st = folder_check(&(struct train_options){.out = o->out, .import = true}, err);
+    if (st == OK)
+        st = refuse_ours(path, err);
     if (st == OK)
         st = fresh_begin(&im.folder, o->out, err);      /* before what may take minutes */
     if (st == OK)

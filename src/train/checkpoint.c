@@ -168,6 +168,17 @@ bool checkpoint_is_folder(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+bool checkpoint_is_ours(const char *path)
+{
+    char folder[CONFIG_PATH_MAX];
+    struct checkpoint_manifest m = {0};
+    struct error unused;
+    if (resolve(folder, path, &unused) != OK || checkpoint_manifest_read(&m, folder, &unused) != OK)
+        return false;
+    json_decref(m.json);
+    return true;
+}
+
 enum status checkpoint_manifest_read(struct checkpoint_manifest *m, const char *folder, struct error *err)
 {
     char path[CONFIG_PATH_MAX], *text;

@@ -37,6 +37,8 @@ enum status checkpoint_there(const char *out, bool *there, struct error *err);
 
 /* Is it a folder at all? */
 bool checkpoint_is_folder(const char *path);
+/* Does checkpoint_load find one there whose manifest can be read? */
+bool checkpoint_is_ours(const char *path);
 /* The manifest beside a file of a checkpoint, owned by the caller; NULL where there is none that can be read. */
 json_t *checkpoint_beside(const char *file);
 

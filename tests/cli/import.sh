@@ -191,6 +191,9 @@ printf 'PK\003\004and so on' >pickled/pytorch_model.bin
 echo '{"model_type": "gpt2"}' >pickled/config.json
 refused 2 "hone: 'pickled/pytorch_model.bin' is a pickle, which may run any program when it is opened; save it as safetensors: python3 -c \"import torch; from safetensors.torch import save_file; c = torch.load('pickled/pytorch_model.bin', map_location='cpu', weights_only=True); c = c.get('model', c); save_file({k: v.clone().contiguous() for k, v in c.items()}, 'pickled/pytorch_model.bin.safetensors')\"" \
     import pickled --out x
+for ours in runs/tiny runs/tiny/ runs/gpt2/checkpoints runs/gpt2/checkpoints/step-00000000; do
+    refused 2 "hone: '$ours' is a run of hone already; use it as it is: hone generate, eval and export take it, and so does train.init" import $ours --out x
+done
 mkdir empty
 refused 2 "hone: 'empty' holds neither model.safetensors nor model.safetensors.index.json; name the safetensors file" import empty --out x
 
