@@ -73,8 +73,8 @@ static void put_best(const struct screen *s, const json_t *best)
 {
     number_text n;
     fprintf(s->to, "%s", screen_style(s, BOLD));
-    report_put_text(s->to, word(best, "run"));
-    fprintf(s->to, "%s, %s %s", screen_style(s, OFF), strcmp(word(best, "by"), "loss") ? "validation loss" : "loss", show_loss(num(best, "loss"), n));
+    report_put_text(s->to, word(best, "names"));
+    fprintf(s->to, "%s%s, %s %s", screen_style(s, OFF), num(best, "tied") > 1 ? " are tied" : "", strcmp(word(best, "by"), "loss") ? "validation loss" : "loss", show_loss(num(best, "loss"), n));
 }
 
 /* Losses of other data, or of other tokens, are other numbers: there each data has a best of its own. */

@@ -34,11 +34,13 @@ static struct run_best *find_or_add(struct run_bests *b, const struct run_keys *
         if (same_data(k, b->list[i].best, run))
             return &b->list[i];
     b->list = xrealloc(b->list, (size_t)(b->n + 1) * sizeof *b->list);
-    b->list[b->n] = (struct run_best){.best = run};
+    b->list[b->n] = (struct run_best){.best = run, .also = -1};
     return &b->list[b->n++];
 }
 
-double run_best_loss(const struct runs *r, const struct run_best *b) { return b->by_validation ? r->run[b->best].val_loss : r->run[b->best].loss; }
+static double loss_of(const struct run *x, bool by_validation) { return by_validation ? x->val_loss : x->loss; }
+
+double run_best_loss(const struct runs *r, const struct run_best *b) { return loss_of(&r->run[b->best], b->by_validation); }
 
 /* Where one of them has a validation loss, it is that which counts. */
 static void take(struct run_best *b, const struct runs *r, int i)
@@ -53,12 +55,41 @@ static void take(struct run_best *b, const struct runs *r, int i)
     b->by_validation |= validated;
 }
 
+static bool counts(const struct run *x) { return x->state == RUN_FINISHED && (isfinite(x->val_loss) || isfinite(x->loss)); }
+
+/* Who reads two equal numbers is not to be told that one of them is the lowest. */
+static void tie(struct run_best *b, const struct runs *r, int i)
+{
+    char best[352], this[352];
+    snprintf(best, sizeof best, "%.4f", run_best_loss(r, b));
+    snprintf(this, sizeof this, "%.4f", loss_of(&r->run[i], b->by_validation));
+    if (strcmp(best, this))
+        return;
+    b->tied++;
+    if (i != b->best && b->also < 0)
+        b->also = i;
+}
+
 void run_bests_init(struct run_bests *b, const struct runs *r, const struct run_keys *k)
 {
     *b = (struct run_bests){0};
     for (int i = 0; i < r->n; i++)
-        if (r->run[i].state == RUN_FINISHED && (isfinite(r->run[i].val_loss) || isfinite(r->run[i].loss)))
+        if (counts(&r->run[i]))
             take(find_or_add(b, k, i), r, i);
+    for (int i = 0; i < r->n; i++)
+        if (counts(&r->run[i]))
+            tie(find_or_add(b, k, i), r, i);
+}
+
+void run_best_names(const struct runs *r, const struct run_best *b, char *out, size_t size)
+{
+    const int n = snprintf(out, size, "%s", r->run[b->best].name);
+    if (n < 0 || (size_t)n >= size || b->tied < 2)
+        return;
+    if (b->tied == 2)
+        snprintf(out + n, size - (size_t)n, " and %s", r->run[b->also].name);
+    else
+        snprintf(out + n, size - (size_t)n, " and %d more", b->tied - 1);
 }
 
 void run_bests_release(struct run_bests *b)

@@ -76,22 +76,25 @@ static void put_of(const struct runs *r, const struct run_best *b, char *out, si
 static void headline(const struct runs *r, const struct run_bests *b, char *out, size_t size)
 {
     const int best = b->n == 1 ? b->list[0].best : -1, fast = fastest(r);
-    char of[64];
+    const bool tied = best >= 0 && b->list[0].tied > 1, same = fast == best && !tied;
+    char of[64], names[2 * CONFIG_PATH_MAX];
     size_t n = 0;
-    if (best >= 0)
+    if (best >= 0) {
         put_of(r, &b->list[0], of, sizeof of);
+        run_best_names(r, &b->list[0], names, sizeof names);
+    }
     if (r->n == 1)
         n = (size_t)snprintf(out, size, "One run, %s: %s after %lld step%s", r->run[0].name, run_state_name(r->run[0].state), (long long)r->run[0].step,
                              r->run[0].step == 1 ? "" : "s");
     else if (best >= 0)
-        n = (size_t)snprintf(out, size, "%s ends with the lowest %s %s: %.4f", r->run[best].name, b->list[0].by_validation ? "validation loss" : "loss", of,
+        n = (size_t)snprintf(out, size, "%s %s lowest %s %s: %.4f", names, tied ? "are tied, and end with the" : "ends with the", b->list[0].by_validation ? "validation loss" : "loss", of,
                              run_best_loss(r, &b->list[0]));
     else if (b->n)
         n = (size_t)snprintf(out, size, "%d runs on %d kinds of data or tokens, whose losses cannot be compared with each other", r->n, b->n);
     else
         n = (size_t)snprintf(out, size, "None of %d runs has finished", r->n);
     if (r->n > 1 && fast >= 0 && n < size)
-        snprintf(out + n, size - n, "; %s%s, with %.0f tokens/s", fast == best ? "it is also the fastest" : "the fastest is ", fast == best ? "" : r->run[fast].name,
+        snprintf(out + n, size - n, "; %s%s, with %.0f tokens/s", same ? "it is also the fastest" : "the fastest is ", same ? "" : r->run[fast].name,
                  r->run[fast].tokens_per_s);
 }
 

@@ -63,12 +63,14 @@ json_t *runs_keys(const struct run_keys *k)
 
 json_t *run_bests_json(const struct run_bests *b, const struct runs *r, const struct run_keys *k)
 {
-    char data[RUN_WORDS];
+    char data[RUN_WORDS], names[RUN_WORDS];
     json_t *list = json_array();
     for (int i = 0; list && i < b->n; i++) {
         const struct run_best *x = &b->list[i];
+        run_best_names(r, x, names, sizeof names);
         run_best_data(k, x, data, sizeof data);
-        if (json_array_append_new(list, json_pack("{s:o, s:o, s:i, s:s, s:o}", "data", runs_text(data), "run", runs_text(r->run[x->best].name), "runs", x->runs, "by",
+        if (json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:i, s:i, s:s, s:o}", "data", runs_text(data), "run", runs_text(r->run[x->best].name), "names",
+                                                  runs_text(names), "tied", x->tied, "runs", x->runs, "by",
                                                   x->by_validation ? "val_loss" : "loss", "loss", runs_number(run_best_loss(r, x))))) {
             json_decref(list);
             list = NULL;

@@ -128,6 +128,8 @@ enum status runs_check_sort(const char *by, struct error *err);
 struct run_best {
     int best;
     int runs;                           /* that it is the best of: finished, and with the loss that counts */
+    int tied;                           /* that have its loss, to the digits that are shown, itself among them */
+    int also;                           /* the first of the others; -1: none */
     bool by_validation;
 };
 struct run_bests {
@@ -137,6 +139,8 @@ struct run_bests {
 void run_bests_init(struct run_bests *b, const struct runs *r, const struct run_keys *k);
 void run_bests_release(struct run_bests *b);
 double run_best_loss(const struct runs *r, const struct run_best *b);
+/* "a", "a and b", or "a and 3 more": those that are tied. */
+void run_best_names(const struct runs *r, const struct run_best *b, char *out, size_t size);
 /* "data.tokens byte, data.path b.txt": what sets its data apart from that of others; "" where nothing does. */
 void run_best_data(const struct run_keys *k, const struct run_best *b, char *out, size_t size);
 json_t *run_bests_json(const struct run_bests *b, const struct runs *r, const struct run_keys *k);

@@ -358,6 +358,7 @@ static void check_headline(const char *words)
 /* Runs that have not finished, and those without the loss that counts, are not what a run is the best of. */
 static void test_best_of_how_many(void **state)
 {
+    struct error err;
     (void)state;
     put_run("a", "", 1);
     put_file("a", "run.json", "{\"state\":\"stopped\",\"step\":1,\"steps\":20}");
@@ -366,6 +367,14 @@ static void test_best_of_how_many(void **state)
     put_run("a", "", 1);
     put_run("b", "", 2);
     check_headline("a ends with the lowest loss of 2 runs: 1.0000");
+    put_run("b", "", 1.00001);
+    check_headline("a and b are tied, and end with the lowest loss of 2 runs: 1.0000; the fastest is ");
+    put_run("e", "", 1);
+    check_headline("a and 2 more are tied, and end with the lowest loss of 3 runs: 1.0000; the fastest is ");
+    put_run("e", "", 1.0001);
+    check_headline("a and b are tied, and end with the lowest loss of 3 runs: 1.0000; the fastest is ");
+    assert_ok(fs_remove_tree(in_root("e"), &err), err);
+    put_run("b", "", 2);
     put_run("c", "", 0.5);
     put_file("c", "run.json", "{\"state\":\"stopped\",\"step\":20,\"steps\":40}");
     check_headline("a ends with the lowest loss of those that finished, 2 of 3 runs: 1.0000");

@@ -10,7 +10,7 @@ function overview() {
   const best = runNamed(data.best), fast = runNamed(data.fastest), states = d3.nest().key(r => r.state).entries(runs);
   part("where").append("b").text(nameOf(data.name));
   part("where").append("span").text(" · " + states.map(s => `${s.values.length} ${s.key}`).join(", "));
-  if (best) tile(known(best.val_loss) ? "Lowest validation loss" : "Lowest loss", lossText(known(best.val_loss) ? best.val_loss : best.loss), "", nameOf(best.name) + ofFinished(data.bests[0])).remove();
+  if (best) tile(known(best.val_loss) ? "Lowest validation loss" : "Lowest loss", lossText(known(best.val_loss) ? best.val_loss : best.loss), "", nameOf(data.bests[0].names) + (data.bests[0].tied > 1 ? ", tied" : "") + ofFinished(data.bests[0])).remove();
   else if (data.bests.length > 1) tile("Kinds of data", String(data.bests.length), "", "losses of different data or tokens cannot be compared").remove();
   if (fast) tile("Fastest", count(fast.tokens_per_s), "tokens/s", nameOf(fast.name)).remove();
   const small = runs.filter(r => known(r.planned_bytes)), least = small[d3.scan(small, (a, b) => a.planned_bytes - b.planned_bytes)];
@@ -18,7 +18,7 @@ function overview() {
   tile("Differ in", String(data.keys.length), data.keys.length === 1 ? "key" : "keys", data.keys.slice(0, 4).join(", ") + (data.keys.length > 4 ? ", …" : "")).remove();
   const list = part("notes");
   if (data.bests.length > 1)
-    data.bests.forEach(b => list.append("li").text(`${b.data}: ${nameOf(b.run)} has the lowest ${b.by === "loss" ? "loss" : "validation loss"}, ${lossText(b.loss)}` + (b.runs > 1 ? `, of ${b.runs} runs that finished` : ", as its only run that finished")));
+    data.bests.forEach(b => list.append("li").text(`${b.data}: ${nameOf(b.names)} ${b.tied > 1 ? "are tied with" : "has"} the lowest ${b.by === "loss" ? "loss" : "validation loss"}, ${lossText(b.loss)}` + (b.runs > 1 ? `, of ${b.runs} runs that finished` : ", as its only run that finished")));
   notes.forEach(r => list.append("li").text(`${nameOf(r.name)}: ${r.reason || r.warning}`));
   if (!notes.length && data.bests.length < 2) list.remove();
 }
