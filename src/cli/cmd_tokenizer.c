@@ -4,8 +4,17 @@
 
 #include "cli/cli.h"
 #include "core/clean.h"
+#include "core/notice.h"
 #include "data/tokenize.h"
 #include "train/train.h"
+
+/* Who asked for more would find that out in the sizes of a model. */
+static void tell_fewer(const struct bpe_training *how, int64_t vocab)
+{
+    if (vocab < how->vocab)
+        notice_tell("the vocabulary has %lld tokens, and --vocab is %d: no other pair comes %lld time%s in the text (--least)", (long long)vocab, how->vocab,
+                    (long long)how->least, how->least == 1 ? "" : "s");
+}
 
 static int train(const struct tokenizer_train_options *o, bool json)
 {
@@ -23,6 +32,7 @@ static int train(const struct tokenizer_train_options *o, bool json)
                                       "vocab", (json_int_t)r.vocab, "seconds", r.seconds), 9, &err);
     if (st != OK)
         return report_error(&err);
+    tell_fewer(&o->how, r.vocab);
     human_bytes((double)r.bytes, bytes);
     if (!json)
         printf("text        %s in %lld file%s\nvocabulary  %lld tokens, %d of them special\nwritten     %s\ntime        %.2f s\n", bytes, (long long)r.files,

@@ -33,6 +33,9 @@ time        X s
 END
 same "hone tokenizer train" said wanted
 [ ! -s err ] || fail "hone tokenizer train wrote to stderr: $(cat err)"
+printf 'a rose is a rose is a rose\n' >few.txt
+ok tokenizer train few.txt --vocab 5000 --out few-own.json
+grep -qxE 'warning: the vocabulary has 2[0-9]{2} tokens, and --vocab is 5000: no other pair comes 2 times in the text \(--least\)' err || fail "fewer tokens: $(cat err)"
 mkdir -p many/below
 head -n 150 text.txt >many/a.txt
 tail -n +151 text.txt | head -n 150 >many/below/b.txt
