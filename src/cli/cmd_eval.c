@@ -249,7 +249,7 @@ int cmd_eval(int argc, char **argv)
     if (given && (split.text || set_data(&data, positional.item[1], &sets, &err) != OK))
         return report_error(&err);
     if (batches != INT64_MIN && batches < 1) {
-        error_set(&err, BAD_INPUT, "--batches must be at least 1");
+        error_set(&err, BAD_INPUT, "--batches must be at least 1, not %lld", (long long)batches);
         return report_error(&err);
     }
     o.sets = given ? data.list : sets.item;

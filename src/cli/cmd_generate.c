@@ -117,18 +117,20 @@ static enum status print_json(const struct generate_result *r, struct error *err
 /* ---- the command ---- */
 
 /* As it was given: what was not is as it must be. */
-static enum status check(const struct generate_options *o, bool k_given, struct error *err)
+static enum status check(const struct generate_options *o, bool k_given, int64_t seed, struct error *err)
 {
     if (o->tokens < 1)
-        return error_set(err, BAD_INPUT, "--tokens must be at least 1");
+        return error_set(err, BAD_INPUT, "--tokens must be at least 1, not %lld", (long long)o->tokens);
     if (o->temperature < 0)
-        return error_set(err, BAD_INPUT, "--temperature must not be negative");
+        return error_set(err, BAD_INPUT, "--temperature is %g; it must not be negative", o->temperature);
     if (k_given && o->top_k < 1)
         return error_set(err, BAD_INPUT, "--top-k must be at least 1; without it all tokens can be drawn");
     if (!(o->top_p > 0 && o->top_p <= 1))
         return error_set(err, BAD_INPUT, "--top-p is %g; choose a probability above 0 and up to 1", o->top_p);
     if (o->samples < 1 || o->samples > SAMPLES_MOST)
         return error_set(err, BAD_INPUT, "--samples is %lld; choose 1 to %d", (long long)o->samples, SAMPLES_MOST);
+    if (seed < 0)
+        return error_set(err, BAD_INPUT, "--seed is %lld; it must not be negative", (long long)seed);
     for (int i = 0; i < o->n_stop_texts; i++)
         if (!*o->stop_texts[i])
             return error_set(err, BAD_INPUT, "--stop must not be empty");
@@ -187,7 +189,7 @@ int cmd_generate(int argc, char **argv)
     o.logprobs = json;
     o.stop_texts = stops.item;
     o.n_stop_texts = stops.n;
-    if (check(&o, top_k != INT64_MIN, &err) != OK)
+    if (check(&o, top_k != INT64_MIN, seed, &err) != OK)
         return report_error(&err);
     if (print)
         return generate_print_program(positional.item[0], o.samples, stdout, &err) == OK ? OK : report_error(&err);

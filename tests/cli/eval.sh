@@ -216,7 +216,7 @@ refused 2 "hone: --set data.domain=kode: data.domain is 'kode'; choose prose, co
 refused 2 "hone: 'the built-in corpus' holds 19 characters that the vocabulary of 49 does not have: '%' (U+0025), '(' (U+0028), ')' (U+0029), '*' (U+002A), '+' (U+002B), ...; take them out, or train with them" \
     eval tiny --set data.domain=code
 refused 2 "hone eval: --split is 'test'; choose train or validation" eval tiny --split test
-refused 2 "hone: --batches must be at least 1" eval tiny --batches 0
+refused 2 "hone: --batches must be at least 1, not 0" eval tiny --batches 0
 refused 2 "hone eval: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?" eval tiny --device tpu
 refused 2 "hone: no checkpoint at 'nosuch': No such file or directory" eval nosuch
 refused 2 "hone: 'tiny.yaml' is a file; expected a checkpoint's folder or a run's folder" eval tiny.yaml

@@ -116,9 +116,10 @@ tail -c 6 out >end2
 same "the text after the last 16 characters of the prompt" end2 end
 refused 2 "hone: --prompt: character 'é' (U+00E9) at byte 1 is not among the 49 characters of the vocabulary" generate run --prompt "aé"
 refused 2 "hone: --prompt: byte 1 of the text, 0xFF, is not valid UTF-8" generate run --prompt $'a\xff'
-refused 2 "hone: --tokens must be at least 1" generate run --tokens 0
-refused 2 "hone: --tokens must be at least 1" generate run --tokens -5
-refused 2 "hone: --temperature must not be negative" generate run --temperature -1
+refused 2 "hone: --tokens must be at least 1, not 0" generate run --tokens 0
+refused 2 "hone: --tokens must be at least 1, not -5" generate run --tokens -5
+refused 2 "hone: --temperature is -1; it must not be negative" generate run --temperature -1
+refused 2 "hone: --seed is -1; it must not be negative" generate run --seed -1
 
 # ---- nothing and rubbish
 refused 2 "hone: no checkpoint at 'nosuch': No such file or directory" generate nosuch
