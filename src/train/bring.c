@@ -9,6 +9,7 @@
 #include "core/json_memory.h"
 #include "core/notice.h"
 #include "core/setup.h"
+#include "data/utf8.h"
 #include "train/bring.h"
 #include "train/train_int.h"
 #include "weights/weights.h"
@@ -297,19 +298,33 @@ static void advise_tokens(char out[CONFIG_PATH_MAX + 128], const struct tokenize
         snprintf(out, size, "make the tokens with its tokenizer.json (data.tokenizer), which `hone export '%s' --to hf` writes", folder ? folder : path);
 }
 
+/* One character also by its number: a tab and a space look alike. */
+static void show_token(char out[64], const struct tokenizer *t, int32_t id)
+{
+    char text[TOKEN_TEXT_MAX];
+    uint32_t c;
+    const size_t n = tokenizer_decode(t, id, text);
+    if (n && utf8_decode(text, n, &c) == n)
+        snprintf(out, 64, "'%.4s' (U+%04X)", c < ' ' ? "?" : text, c);
+    else if (n == 1)
+        snprintf(out, 64, "0x%02X", (unsigned char)*text);
+    else
+        snprintf(out, 64, "'%.40s'", text);
+}
+
 /* Rows of an embedding are of ids: where these are other symbols, what was learned is of no use, and nothing fails. */
 static void tell_other_tokens(const struct model_run *r, const struct tokenizer *theirs, const char *folder)
 {
-    char there[TOKEN_TEXT_MAX], here[TOKEN_TEXT_MAX], advice[CONFIG_PATH_MAX + 128];
+    char there[64], here[64], advice[CONFIG_PATH_MAX + 128];
     const char *path = r->config.train.init;
     const struct tokenizer *ours = dataset_tokenizer(r->dataset);
     const int32_t id = tokenizer_differ(theirs, ours);
     if (id < 0)
         return;
-    tokenizer_decode(theirs, id, there);
-    tokenizer_decode(ours, id, here);
+    show_token(there, theirs, id);
+    show_token(here, ours, id);
     advise_tokens(advice, theirs, path, folder);
-    notice_tell("train.init: the weights of '%s' are for other %s than the data has: token %d is '%.40s' there and '%.40s' here, so rows of the embedding stand for other symbols; %s",
+    notice_tell("train.init: the weights of '%s' are for other %s than the data has: token %d is %s there and %s here, so rows of the embedding stand for other symbols; %s",
                 path, theirs->kind == ours->kind ? tokenizer_unit(theirs->kind) : "tokens", id, there, here, advice);
 }
 

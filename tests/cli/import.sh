@@ -136,7 +136,7 @@ told() {
     shift 3
     rm -rf run
     ok train tiny.yaml --set data.source=text --set train.init=$init --steps 1 --out run "$@"
-    sed -E "s/token [0-9]+ is '[^']*' there and '[^']*' here/token X/" err >said
+    sed -E "s/token [0-9]+ is ('[^']*'( \(U\+[0-9A-F]{4,}\))?|0x[0-9A-F]{2}) there and ('[^']*'( \(U\+[0-9A-F]{4,}\))?|0x[0-9A-F]{2}) here/token X/" err >said
     echo "warning: train.init: the weights of '$init' are for other $unit than the data has: token X, $other; $advice" >wanted
     same "train.init with other tokens" said wanted
 }
@@ -148,6 +148,11 @@ tr '0-9' 'A-J' <words.txt >letters.txt
 ok train tiny.yaml --set data.source=text --set data.path=letters.txt --out runs/letters
 n=$(($(fold -w1 letters.txt | sort -u | wc -l) + 1))       # and the newline
 told runs/letters characters "train on text of the same $n characters, or leave train.init out" --set data.path=words.txt
+# a tab and a space look alike
+tr ' ' '\t' <words.txt >tabs.txt
+ok train tiny.yaml --set data.source=text --set data.path=tabs.txt --steps 1 --out runs/tabs
+told runs/tabs characters "train on text of the same $(($(fold -w1 tabs.txt | sort -u | wc -l) + 1)) characters, or leave train.init out" --set data.path=words.txt
+grep -qF "token 0 is '?' (U+0009) there and '?' (U+000A) here" err || fail "a tab and a newline: $(cat err)"
 rm -rf run
 for init in runs/own hf-own "$file"; do
     rm -rf run
