@@ -187,19 +187,16 @@ enum status config_choice_read(struct config_reader *r, int key, struct config_p
     const char *words[CONFIG_KEYS_MAX];
     char list[256], shown[CONFIG_SHOWN_MAX];
     const int n = list_choices(k->choices, words);
-    int best = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (!strcmp(words[i], text)) {
             *out = k->choices[i].value;
             return OK;
         }
-        if (suggest_distance(text, words[i]) < suggest_distance(text, words[best]))
-            best = i;
-    }
+    const char *near = suggest_nearest(text, words, n);
     config_join(list, sizeof list, words, n, ", ", " or ");
     config_shown(shown, text);
-    if (suggest_is_near(text, suggest_distance(text, words[best])))
-        return config_refuse(r, at, "%s %s '%s'; choose %s; did you mean '%s'?", k->name, says(key), shown, list, words[best]);
+    if (near)
+        return config_refuse(r, at, "%s %s '%s'; choose %s; did you mean '%s'?", k->name, says(key), shown, list, near);
     return config_refuse(r, at, "%s %s '%s'; choose %s", k->name, says(key), shown, list);
 }
 

@@ -35,11 +35,20 @@ bool suggest_is_near(const char *asked, int distance)
     return distance <= (third < 1 ? 1 : third > 3 ? 3 : third);
 }
 
+/* What people call it elsewhere may be one letter from another word: "gpu" from "cpu". */
+static const char *other_name(const char *asked, const char *const *words, int n)
+{
+    for (int i = 0; i < n && !strcmp(asked, "gpu"); i++)
+        if (!strcmp(words[i], "cuda"))
+            return words[i];
+    return NULL;
+}
+
 const char *suggest_nearest(const char *asked, const char *const *words, int n)
 {
-    const char *best = NULL;
+    const char *meant = other_name(asked, words, n), *best = meant;
     int least = FAR;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && !meant; i++) {
         const int d = suggest_distance(asked, words[i]);
         if (d < least && suggest_is_near(asked, d))
             best = words[i], least = d;

@@ -217,6 +217,7 @@ refused 2 "hone: 'the built-in corpus' holds 19 characters that the vocabulary o
     eval tiny --set data.domain=code
 refused 2 "hone eval: --split is 'test'; choose train or validation" eval tiny --split test
 refused 2 "hone: --batches must be at least 1, not 0" eval tiny --batches 0
+refused 2 "hone eval: --device is 'gpu'; choose cpu or cuda; did you mean 'cuda'?" eval tiny --device gpu
 refused 2 "hone eval: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?" eval tiny --device tpu
 refused 2 "hone: no checkpoint at 'nosuch': No such file or directory" eval nosuch
 refused 2 "hone: 'tiny.yaml' is a file; expected a checkpoint's folder or a run's folder" eval tiny.yaml

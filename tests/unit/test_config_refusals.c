@@ -144,7 +144,7 @@ static void test_refuses_ranges(void **state)
         {GPT "optimize: {passes: ['']}", NULL,
          "'t.yaml' line 2: optimize.passes: there is no pass ''; choose all, none or from " PASSES},
         {GPT "optimize: {fuse-qkv: yes}", NULL, "'t.yaml' line 2: optimize.fuse-qkv is 'yes'; choose auto, on or off"},
-        {GPT "device: gpu", NULL, "'t.yaml' line 2: device is 'gpu'; choose auto, cpu or cuda; did you mean 'cpu'?"},
+        {GPT "device: gpu", NULL, "'t.yaml' line 2: device is 'gpu'; choose auto, cpu or cuda; did you mean 'cuda'?"},
     };
     EXPECT_REFUSALS(table);
 }
