@@ -80,11 +80,19 @@ static void a_fix_names_the_device_and_the_place(void **state)
     arena_release(&a);
 }
 
+static void backward_twice(struct model *m)
+{
+    model_backward(m);
+    model_forward(m);
+    model_backward(m);
+}
+
 static void the_code_is_for_the_batch_that_is_promised(void **state)
 {
     (void)state;
     struct model m = model_new(HOST_BOUND);
     m.kernel_us = 4;
+    m.backward = backward_twice;
     struct judged j = model_judge(&m, 0);
     const struct finding *f = assert_found(&j, "small-batch");
     int promised = 0, written = 0, accumulated = 0;
@@ -94,6 +102,18 @@ static void the_code_is_for_the_batch_that_is_promised(void **state)
     assert_int_equal(sscanf(size, "batch_size=%d * B", &written), 1);
     assert_int_equal(sscanf(part, "accumulate // %d", &accumulated), 1);
     assert_true(promised >= 2 && promised == written && promised == accumulated);
+    judged_release(&j);
+}
+
+static void one_backward_for_an_update_has_no_number_to_lower(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.kernel_us = 4;
+    struct judged j = model_judge(&m, 0);
+    const struct finding *f = assert_found(&j, "small-batch");
+    assert_non_null(strstr(f->fix, " * B)"));
+    assert_null(strstr(f->fix, "accumulate"));
     judged_release(&j);
 }
 
@@ -195,7 +215,8 @@ static void a_program_that_only_goes_forward_gets_no_code_of_training(void **sta
     m.no_grad = true;
     m.backward = nothing;
     struct judged k = model_judge(&m, 0);
-    assert_non_null(strstr(assert_found(&k, "small-batch")->fix, "accumulate"));
+    const char *fix = assert_found(&k, "small-batch")->fix;
+    assert_true(strstr(fix, "batch_size=") && !strstr(fix, "requests"));        /* which only a server has */
     judged_release(&k);
 }
 
@@ -345,7 +366,7 @@ static void put_all(FILE *to, struct arena *a)
             const struct fix_facts f = {.optimizer = optimizers[i % 6], .device = devices[i / 4 % 4], .place = i % 3 ? "train.py(3): step" : NULL,
                                         .maker = (enum maker)(i / 2 % 4), .no_bf16 = i % 5 == 0, .tf32 = i % 7 < 3, .compiled = i % 3 == 1,
                                         .some_graphs = i % 11 == 0, .planes = i % 2, .frozen = i % 3 == 0, .clips = i % 5 < 2, .synchronizes = i % 9 < 4, .forward_only = i % 7 > 3, .collective = collectives[i % 5], .mask = (enum scores_mask)(i / 3 % 4), .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
-                                        .times = 1 << i % 5};
+                                        .times = 1 << i % 5, .accumulates = i % 3 == 2};
             put_fix(to, t->id, fix_text(a, t->id, &f));
         }
     }
@@ -384,6 +405,7 @@ int main(void)
         cmocka_unit_test(a_step_is_captured_after_a_warm_up_beside_it),
         cmocka_unit_test(a_fix_names_the_device_and_the_place),
         cmocka_unit_test(the_code_is_for_the_batch_that_is_promised),
+        cmocka_unit_test(one_backward_for_an_update_has_no_number_to_lower),
         cmocka_unit_test(the_place_is_the_users_frame),
         cmocka_unit_test(the_profilers_own_frames_are_nobodys_place),
         cmocka_unit_test(what_was_measured_takes_the_place_of_the_prediction),

@@ -187,6 +187,11 @@ static void a_batch_of_one_is_small(void **state)
     struct judged j = trace_judge(record((struct cpu){.batch = 1, .product_us = 60}), 0);
     const struct finding *f = assert_found(&j, "small-batch");
     assert_true(f->speedup > 2);
+    int promised = 0, written = 0;          /* the code is for the batch of the promise */
+    const char *at = strstr(f->evidence, ", at "), *size = strstr(f->fix, "batch_size=");
+    assert_true(at && size && sscanf(at, ", at %d times the batch", &promised) == 1 && sscanf(size, "batch_size=%d * B", &written) == 1);
+    assert_int_equal(promised, written);
+    assert_null(strstr(f->fix, "accumulate"));
     judged_release(&j);
     j = trace_judge(record((struct cpu){.batch = 1}), 0);      /* its products take all of the step */
     assert_not_found(&j, "small-batch");

@@ -92,14 +92,15 @@ static const char *host_fix(struct arena *a, const struct fix_facts *f)
     return arena_printf(a, "%s\nloader = DataLoader(dataset, batch_size=B, num_workers=8, pin_memory=True)      # what is done per batch, in its collate_fn", move);
 }
 
-/* The code is for the batch whose gain is promised. */
+/* The code is for the batch whose gain is promised; a program that accumulates nothing has no number to lower. */
 static const char *batch_fix(struct arena *a, const struct fix_facts *f)
 {
     if (f->times < 2)
         return NULL;
-    return arena_printf(a, "loader = DataLoader(dataset, batch_size=%d * B)      # where memory allows; else as large as it does\n"
-                        "# the same update where gradients are accumulated:\n"
-                        "accumulate = max(1, accumulate // %d)", f->times, f->times);
+    const char *loader = arena_printf(a, "loader = DataLoader(dataset, batch_size=%d * B)      # where memory allows; else as large as it does", f->times);
+    if (!f->accumulates)
+        return loader;
+    return arena_printf(a, "%s\n# the same update, of fewer backward passes:\naccumulate = max(1, accumulate // %d)", loader, f->times);
 }
 
 /* Nothing is read, so that there is nothing to read later. */

@@ -138,6 +138,25 @@ static int charge_first_additions(const struct study *s, struct charge *c)
     return n;
 }
 
+/* An update behind several backward passes. */
+bool study_accumulates(const struct study *s)
+{
+    int passes = 0;
+    bool forward = true, several = false;
+    for (int32_t k = 0; k < s->n_top && !several; k++) {
+        if (study_annotation(s, s->top[k], "Optimizer") >= 0) {
+            several = passes > 1;
+            passes = 0;
+        } else if (!study_is_backward(s, k))
+            forward |= study_find(s, s->top[k], TASK_LINEAR) >= 0 || study_find(s, s->top[k], TASK_CONVOLUTION) >= 0;
+        else if (is_accumulate(s, s->top[k])) {
+            passes += forward;
+            forward = false;
+        }
+    }
+    return several;
+}
+
 bool trace_rule_zero_grad_fills(struct study *s, struct charge *c)
 {
     int fills = 0, nodes = 0;

@@ -86,6 +86,7 @@ struct fix_facts {
     bool frozen;                            /* what runs without gradients is not the model that learns */
     const char *holder;                     /* what holds the device up */
     int times;                              /* the batch whose gain is promised; 0: not known */
+    bool accumulates;                       /* several backward passes make an update */
 };
 
 struct study {
@@ -131,6 +132,7 @@ int study_launches(const struct study *s, int32_t host);
 double per_step(const struct study *s, double total);           /* over the replayed steps */
 struct range study_range(const struct study *s, int32_t host);  /* when it ran, in ns from the first of them on */
 
+bool study_accumulates(const struct study *s);                  /* gradients of several backward passes go into one update; rule_optimizer.c */
 bool study_learns(const struct study *s, int32_t host);         /* a backward node belongs to it or an op inside */
 
 /* Inputs of the op that have a shape; a creating op has none. */
