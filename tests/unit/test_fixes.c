@@ -117,6 +117,20 @@ static void one_backward_for_an_update_has_no_number_to_lower(void **state)
     judged_release(&j);
 }
 
+/* ---- without a device ---- */
+
+static void a_frozen_network_stays_in_f32_on_a_cpu(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    const char *gpu = text_for(&a, "eval-share", (struct fix_facts){.frozen = true}), *cpu = text_for(&a, "eval-share", (struct fix_facts){.frozen = true, .device = "cpu"});
+    assert_non_null(strstr(gpu, "with torch.inference_mode(), torch.autocast('cuda', dtype=torch.bfloat16):\n"));
+    assert_non_null(strstr(cpu, "with torch.inference_mode():\n"));
+    assert_non_null(strstr(cpu, "compute its outputs once"));
+    assert_true(!strstr(cpu, "autocast") && !strstr(cpu, "16"));
+    arena_release(&a);
+}
+
 /* ---- where ---- */
 
 static void loop_in_a_frame(struct model *m)
@@ -406,6 +420,7 @@ int main(void)
         cmocka_unit_test(a_fix_names_the_device_and_the_place),
         cmocka_unit_test(the_code_is_for_the_batch_that_is_promised),
         cmocka_unit_test(one_backward_for_an_update_has_no_number_to_lower),
+        cmocka_unit_test(a_frozen_network_stays_in_f32_on_a_cpu),
         cmocka_unit_test(the_place_is_the_users_frame),
         cmocka_unit_test(the_profilers_own_frames_are_nobodys_place),
         cmocka_unit_test(what_was_measured_takes_the_place_of_the_prediction),

@@ -2,7 +2,11 @@
 #ifndef HONE_ANALYZE_TRACED_FIX_INT_H
 #define HONE_ANALYZE_TRACED_FIX_INT_H
 
+#include <string.h>
+
 #include "analyze/traced/fix.h"
+
+static inline bool fix_is_for_cpu(const struct fix_facts *f) { return f->device && !strcmp(f->device, "cpu"); }
 
 /* Code for a program that only goes forward, which has no loss, gradients and optimizer; NULL: the text for training does. fix_forward.c */
 const char *fix_forward(struct arena *a, const char *rule, const struct fix_facts *f);

@@ -29,8 +29,7 @@ enum optimizer_form fix_optimizer_form(const struct fix_facts *f)
     const int i = optimizer_index(f->optimizer);
     if (i < 0)
         return OPTIMIZER_OWN;
-    const bool cpu = f->device && !strcmp(f->device, "cpu");
-    if (optimizers[i].fused == ANYWHERE || (cpu && optimizers[i].fused == ON_CPUS))
+    if (optimizers[i].fused == ANYWHERE || (fix_is_for_cpu(f) && optimizers[i].fused == ON_CPUS))
         return OPTIMIZER_FUSED;
     return optimizers[i].foreach ? OPTIMIZER_FOREACH : OPTIMIZER_AS_IT_IS;
 }
