@@ -343,7 +343,7 @@ const struct rule_text rule_texts[] = {
               "milliseconds for microseconds of work. Expected to go: all of it where threads are too many, half of "
               "it otherwise.",
      .fix_hone = "threads: 0 takes the usable cores; fewer where other work needs some. data.workers run beside them.",
-     .fix_pytorch = "torch.set_num_threads(len(os.sched_getaffinity(0)))\n"
+     .fix_pytorch = "torch.set_num_threads(max(1, torch.get_num_threads() // 2))     # fewer than there are: try half of them, and 1\n"
                     "DataLoader(dataset, num_workers=2, worker_init_fn=lambda _: torch.set_num_threads(1))\n"
                     "# several processes per machine: OMP_NUM_THREADS = cores // processes"},
     {.id = "threads-unused", .effort = EFFORT_LOW,

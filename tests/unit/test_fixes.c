@@ -131,6 +131,20 @@ static void a_frozen_network_stays_in_f32_on_a_cpu(void **state)
     arena_release(&a);
 }
 
+/* One for each core is what runs already. */
+static void threads_that_wait_for_each_other_become_fewer(void **state)
+{
+    (void)state;
+    struct arena a = {0};
+    const char *known = text_for(&a, "cpu-oversubscribed", (struct fix_facts){.device = "cpu", .threads = 64}), *unknown = text_for(&a, "cpu-oversubscribed", (struct fix_facts){.device = "cpu"});
+    assert_int_equal(strncmp(known, "torch.set_num_threads(32)     # fewer than the 64 that run: try half of them, and 1\n", 84), 0);
+    assert_non_null(strstr(unknown, "torch.get_num_threads() // 2"));
+    assert_non_null(strstr(unknown, "try half of them, and 1"));
+    assert_true(!strstr(known, "os.") && !strstr(unknown, "os."));      /* what is not imported */
+    assert_non_null(strstr(text_for(&a, "cpu-oversubscribed", (struct fix_facts){.device = "cpu", .threads = 2}), "set_num_threads(1)     # fewer than the 2 that run\n"));
+    arena_release(&a);
+}
+
 /* ---- where ---- */
 
 static void loop_in_a_frame(struct model *m)
@@ -380,7 +394,7 @@ static void put_all(FILE *to, struct arena *a)
             const struct fix_facts f = {.optimizer = optimizers[i % 6], .device = devices[i / 4 % 4], .place = i % 3 ? "train.py(3): step" : NULL,
                                         .maker = (enum maker)(i / 2 % 4), .no_bf16 = i % 5 == 0, .tf32 = i % 7 < 3, .compiled = i % 3 == 1,
                                         .some_graphs = i % 11 == 0, .planes = i % 2, .frozen = i % 3 == 0, .clips = i % 5 < 2, .synchronizes = i % 9 < 4, .forward_only = i % 7 > 3, .collective = collectives[i % 5], .mask = (enum scores_mask)(i / 3 % 4), .holder = i % 4 == 2 ? "train.py(7): augment" : NULL,
-                                        .times = 1 << i % 5, .accumulates = i % 3 == 2};
+                                        .times = 1 << i % 5, .accumulates = i % 3 == 2, .threads = i % 6};
             put_fix(to, t->id, fix_text(a, t->id, &f));
         }
     }
@@ -421,6 +435,7 @@ int main(void)
         cmocka_unit_test(the_code_is_for_the_batch_that_is_promised),
         cmocka_unit_test(one_backward_for_an_update_has_no_number_to_lower),
         cmocka_unit_test(a_frozen_network_stays_in_f32_on_a_cpu),
+        cmocka_unit_test(threads_that_wait_for_each_other_become_fewer),
         cmocka_unit_test(the_place_is_the_users_frame),
         cmocka_unit_test(the_profilers_own_frames_are_nobodys_place),
         cmocka_unit_test(what_was_measured_takes_the_place_of_the_prediction),

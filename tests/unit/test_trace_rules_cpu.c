@@ -169,6 +169,7 @@ static void threads_without_a_core_are_waited_for(void **state)
     const struct finding *f = assert_found(&j, "cpu-oversubscribed");
     assert_true(f->speedup > 1.2 && f->speedup < 1.8);
     assert_string_equal(f->where, "all ops, 64 threads");
+    assert_non_null(strstr(f->fix, "torch.set_num_threads(32) "));
     judged_release(&j);
 }
 

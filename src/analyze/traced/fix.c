@@ -135,6 +135,16 @@ static const char *frozen_text(struct arena *a, const struct fix_facts *f)
     return f->no_bf16 && f->maker == MAKER_NVIDIA ? fix_replaced(a, frozen_fix, "bfloat16", "float16") : frozen_fix;
 }
 
+/* As many threads as cores is what PyTorch starts with: where they wait for each other, fewer is what helps. */
+static const char *threads_fix(struct arena *a, const struct fix_facts *f)
+{
+    if (f->threads < 2)
+        return NULL;
+    const char *text = fix_replaced(a, rule_text_find("cpu-oversubscribed")->fix_pytorch, "max(1, torch.get_num_threads() // 2)", arena_printf(a, "%d", f->threads / 2));
+    return fix_replaced(a, text, "fewer than there are: try half of them, and 1",
+                        arena_printf(a, "fewer than the %d that run%s", f->threads, f->threads > 3 ? ": try half of them, and 1" : ""));
+}
+
 /* What the program has already decides before whether it learns. */
 static const char *bound_fix(struct arena *a, const char *rule, const struct fix_facts *f)
 {
@@ -157,6 +167,8 @@ static const char *special(struct arena *a, const char *rule, const struct fix_f
         return precision_fix(f);
     if (!strcmp(rule, "small-batch"))
         return batch_fix(a, f);
+    if (!strcmp(rule, "cpu-oversubscribed"))
+        return threads_fix(a, f);
     if (!strcmp(rule, "exposed-comm"))
         return fix_collectives(a, f);
     if (!strcmp(rule, "eval-share") && f->frozen)

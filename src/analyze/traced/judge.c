@@ -133,6 +133,7 @@ static const char *fix_of(const struct study *s, const struct charge *c, const c
     f.frozen = c->asks.frozen;
     f.mask = c->asks.mask;
     f.holder = c->asks.holder;
+    f.threads = c->asks.threads;
     f.times = times_of(s, c);
     f.accumulates = f.times > 1 && study_accumulates(s);
     const char *in = c->finding.where ? strstr(c->finding.where, ", in ") : NULL;

@@ -94,6 +94,7 @@ bool trace_rule_cpu_oversubscribed(struct study *s, struct charge *c)
             c->edit.host[i] = (uint8_t)lround(KEEP_ALL * fmin(left(s, i, own[i], meeting), 1));
     free(own);
     c->doubt = 0.4;
+    c->asks.threads = threads;
     c->finding.where = threads ? study_text(s, "all ops, %d threads", threads) : "all ops";
     c->finding.cause = "at every op some threads wait for one that has no core: there are more threads than cores, or other work takes them";
     c->finding.evidence = study_text(s, "small elementwise ops take %s each on all threads, longer than one thread alone would; %s are usual%s",

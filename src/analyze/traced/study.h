@@ -86,6 +86,7 @@ struct fix_facts {
     bool frozen;                            /* what runs without gradients is not the model that learns */
     const char *holder;                     /* what holds the device up */
     int times;                              /* the batch whose gain is promised; 0: not known */
+    int threads;                            /* that ops have on a CPU; 0: not known */
     bool accumulates;                       /* several backward passes make an update */
 };
 
@@ -212,7 +213,7 @@ struct charge {
     double doubt;                           /* of what is won, relative; the interval's half width */
     struct finding finding;                 /* the rule gives where, cause, fix (NULL: the rule's text) and evidence */
     bool memory_only;                       /* no time is won: the finding stands for itself */
-    struct fix_asks { bool tf32, planes, clips, frozen, synchronizes; enum scores_mask mask; const char *holder, *collective; int times; } asks;       /* what the code of the fix depends on; see fix.h */
+    struct fix_asks { bool tf32, planes, clips, frozen, synchronizes; enum scores_mask mask; const char *holder, *collective; int times, threads; } asks;       /* what the code of the fix depends on; see fix.h */
     double speedup;                         /* set by rules whose gain is per sample, not by replay; 0: replay */
 };
 
