@@ -337,8 +337,8 @@ const struct rule_text rule_texts[] = {
      .recognised = "More compute threads than usable cores (affinity and container limits count), or threads lose "
                    "more than 10 % of the step to each other: waiting behind ops for those that are slower, and what "
                    "starting ops takes above 20 microseconds each, which a thread without a core explains and "
-                   "dispatch does not. In a trace of a CPU: small elementwise ops take 60 microseconds or more on all threads, longer than one "
-                   "thread would need.",
+                   "dispatch does not. In a trace of a CPU whose buffers tell of several threads: small additions, products by a number and copies take "
+                   "60 microseconds or more, longer than one thread would need.",
      .costs = "Threads meet where an op needs what another one wrote: a thread without a core makes all wait until the scheduler runs it, "
               "milliseconds for microseconds of work. Expected to go: all of it where threads are too many, half of "
               "it otherwise.",

@@ -8,6 +8,7 @@ struct cpu {                                /* a step; 0: as usual */
     int threads, batch;
     double product_us, python_us, meeting_us;
     bool loop_optimizer, fills, again;
+    const char *small;                      /* the op that takes meeting_us; NULL: mul_ */
 };
 
 static int64_t op(struct traced *t, const char *name, const char *dims, double us)
@@ -86,10 +87,11 @@ static struct trace *record(struct cpu c)
                 op(&t, "aten::zero_", "[[256, 256]]", 30);
             traced_end(&t);
         }
-        norm_backward(&t, c.threads);
+        if (c.threads > 0)                  /* else nothing tells how many */
+            norm_backward(&t, c.threads);
         accumulate(&t, c.fills);
         for (int k = 0; k < 12; k++)
-            op(&t, "aten::mul_", "[[256, 256], []]", c.meeting_us);        /* gradients are clipped */
+            op(&t, c.small ? c.small : "aten::mul_", "[[256, 256], []]", c.meeting_us);      /* gradients are clipped */
         optimize(&t, &c);
         traced_idle(&t, c.python_us);
         traced_step_end(&t);
@@ -170,6 +172,21 @@ static void threads_without_a_core_are_waited_for(void **state)
     assert_true(f->speedup > 1.2 && f->speedup < 1.8);
     assert_string_equal(f->where, "all ops, 64 threads");
     assert_non_null(strstr(f->fix, "torch.set_num_threads(32) "));
+    judged_release(&j);
+}
+
+/* One thread takes as long for such an op; and slow ops of a program that may have one thread tell of no other. */
+static void ops_that_are_slow_by_themselves_are_not_waited_for(void **state)
+{
+    (void)state;
+    static const char *const slow[] = {"aten::gelu", "aten::gelu_backward", "aten::exp", "aten::silu", "aten::tanh", "aten::pow"};
+    for (size_t k = 0; k < sizeof slow / sizeof *slow; k++) {
+        struct judged j = trace_judge(record((struct cpu){.threads = 64, .meeting_us = 200, .small = slow[k]}), 0);
+        assert_not_found(&j, "cpu-oversubscribed");
+        judged_release(&j);
+    }
+    struct judged j = trace_judge(record((struct cpu){.threads = -1, .meeting_us = 200}), 0);
+    assert_not_found(&j, "cpu-oversubscribed");
     judged_release(&j);
 }
 
@@ -265,6 +282,7 @@ int main(void)
         cmocka_unit_test(one_thread_leaves_cores_idle),
         cmocka_unit_test(time_in_proportion_to_elements_is_one_threads),
         cmocka_unit_test(threads_without_a_core_are_waited_for),
+        cmocka_unit_test(ops_that_are_slow_by_themselves_are_not_waited_for),
         cmocka_unit_test(pythons_own_time_counts_without_a_device),
         cmocka_unit_test(a_batch_of_one_is_small),
         cmocka_unit_test(an_optimizer_tensor_by_tensor_needs_no_launches_to_be_seen),
