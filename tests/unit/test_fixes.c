@@ -131,6 +131,46 @@ static void a_frozen_network_stays_in_f32_on_a_cpu(void **state)
     arena_release(&a);
 }
 
+static void code_for_a_cpu_knows_no_device(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"data-stall", "tiny-host-tensors", "host-bound"};
+    struct arena a = {0};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        for (int k = 0; k < 4; k++) {
+            const char *fix = text_for(&a, rules[i], (struct fix_facts){.device = "cpu", .forward_only = k % 2, .holder = k / 2 ? "augment" : NULL});
+            if (strstr(fix, "pin_memory") || strstr(fix, "num_workers=8") || strstr(fix, "device"))
+                fail_msg("%s: %s", rules[i], fix);
+        }
+    const char *loader = text_for(&a, "data-stall", (struct fix_facts){.device = "cpu"});
+    assert_true(strstr(loader, "num_workers=spare") && strstr(loader, "# spare: cores"));
+    assert_non_null(strstr(text_for(&a, "data-stall", (struct fix_facts){0}), "num_workers=8, prefetch_factor=4,\n                    persistent_workers=True, pin_memory=True)"));
+    arena_release(&a);
+}
+
+/* Work that was launched and not recorded had a device. */
+static void a_device_that_was_not_recorded_is_there(void **state)
+{
+    (void)state;
+    for (int launches = 0; launches < 2; launches++) {
+        struct traced t = traced_new();
+        for (int i = 0; i < 4; i++) {
+            traced_step_begin(&t, i);
+            traced_at(&t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", t.now_us, 3000);
+            traced_idle(&t, 3010);
+            for (int k = 0; k < 20; k++) {
+                if (launches)
+                    traced_at(&t, EVENT_RUNTIME, "cudaLaunchKernel", t.now_us + 2, 5);
+                traced_op(&t, "aten::mm", 200);
+            }
+            traced_step_end(&t);
+        }
+        struct judged j = trace_judge(t.trace, 0);
+        assert_int_equal(strstr(assert_found(&j, "data-stall")->fix, "pin_memory=True") != NULL, launches);
+        judged_release(&j);
+    }
+}
+
 /* One for each core is what runs already. */
 static void threads_that_wait_for_each_other_become_fewer(void **state)
 {
@@ -436,6 +476,8 @@ int main(void)
         cmocka_unit_test(one_backward_for_an_update_has_no_number_to_lower),
         cmocka_unit_test(a_frozen_network_stays_in_f32_on_a_cpu),
         cmocka_unit_test(threads_that_wait_for_each_other_become_fewer),
+        cmocka_unit_test(code_for_a_cpu_knows_no_device),
+        cmocka_unit_test(a_device_that_was_not_recorded_is_there),
         cmocka_unit_test(the_place_is_the_users_frame),
         cmocka_unit_test(the_profilers_own_frames_are_nobodys_place),
         cmocka_unit_test(what_was_measured_takes_the_place_of_the_prediction),

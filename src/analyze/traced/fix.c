@@ -25,7 +25,7 @@ static const char *optimizer_in(const struct study *s, const char *name)
 static const char *device_name(const struct study *s)
 {
     if (!s->v->n_device)
-        return "cpu";
+        return s->d->device_lost ? "cuda" : "cpu";      /* launches without work: it was there */
     if (s->device.maker != MAKER_OTHER)
         return "cuda";                      /* ROCm goes by this name, too */
     for (int32_t i = 0; i < s->v->n_host; i++) {
@@ -135,6 +135,10 @@ static const char *frozen_text(struct arena *a, const struct fix_facts *f)
     return f->no_bf16 && f->maker == MAKER_NVIDIA ? fix_replaced(a, frozen_fix, "bfloat16", "float16") : frozen_fix;
 }
 
+static const char numbers_fix[] = "scale = 0.125                              # a Python number, not torch.tensor(0.125)\n"
+                                  "self.register_buffer('scale', torch.tensor(0.125))   # what must be a tensor: once\n"
+                                  "x = torch.tensor(rows)                     # all numbers at once, not a tensor of each";
+
 /* As many threads as cores is what PyTorch starts with: where they wait for each other, fewer is what helps. */
 static const char *threads_fix(struct arena *a, const struct fix_facts *f)
 {
@@ -169,6 +173,8 @@ static const char *special(struct arena *a, const char *rule, const struct fix_f
         return batch_fix(a, f);
     if (!strcmp(rule, "cpu-oversubscribed"))
         return threads_fix(a, f);
+    if (!strcmp(rule, "tiny-host-tensors") && fix_is_for_cpu(f))
+        return numbers_fix;
     if (!strcmp(rule, "exposed-comm"))
         return fix_collectives(a, f);
     if (!strcmp(rule, "eval-share") && f->frozen)
@@ -226,6 +232,14 @@ static const char *with_place(struct arena *a, const char *text, const char *pla
     return arena_printf(a, "# in %.200s\n%s", place, text);
 }
 
+/* Batches of a CPU go nowhere, and a worker that takes a core takes it from the ops. */
+static const char *without_device(struct arena *a, const char *text)
+{
+    const char *spare = fix_replaced(a, text, "num_workers=8", "num_workers=spare");
+    spare = fix_replaced(a, spare, "persistent_workers=True, pin_memory=True)", "persistent_workers=True)      # spare: cores that no thread of the step needs");
+    return fix_replaced(a, fix_replaced(a, spare, ", pin_memory=True", ""), "holds the device up", "holds the step up");
+}
+
 const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *f)
 {
     const char *own = special(a, rule, f);
@@ -233,5 +247,7 @@ const char *fix_text(struct arena *a, const char *rule, const struct fix_facts *
     text = with_mask(a, fix_with_optimizer(a, text, f), f->mask);
     if (f->device && strcmp(f->device, "cuda"))
         text = fix_replaced(a, text, "'cuda'", arena_printf(a, "'%s'", f->device));
+    if (fix_is_for_cpu(f))
+        text = without_device(a, text);
     return with_place(a, text, f->place);
 }

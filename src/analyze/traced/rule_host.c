@@ -56,7 +56,7 @@ static bool trace_of_cpu(struct study *s, struct charge *c, const struct holders
         return false;
     c->finding.cause = "Python and what it calls outside of PyTorch's ops take a part of the step, in which no op works";
     c->finding.fix = study_text(s, "# %.120s: do it in the loader's workers, in a process beside the step, or less often\n"
-                                "loader = DataLoader(dataset, batch_size=B, num_workers=4)      # what is done per batch, in its collate_fn",
+                                "loader = DataLoader(dataset, batch_size=B, num_workers=spare)      # spare: cores that no thread of the step needs; what is done per batch, in its collate_fn",
                                 h->n && h->at[0].name ? h->at[0].name : "what the loop does between ops");
     c->finding.evidence = study_text(s, "long stretches outside of ops per step: %s, which take %s per step beyond what is usual, as recorded%s%s",
                                      study_number(s, per_step(s, h->stretches)), study_us(s, per_step(s, h->all_ns)), *names ? ", in " : "", names);
