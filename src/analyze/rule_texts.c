@@ -353,9 +353,10 @@ const struct rule_text rule_texts[] = {
                    "elements, where threads that meet for it would hardly take longer. How many cores there are is not in a trace. In a "
                    "program: not looked for; hone takes all usable cores.",
      .costs = "Products, attention and elementwise ops divide well: eight threads took 3.8 to 6.2 times less for them. Dispatch, Python and small "
-              "ops stay as they are. The expected gain is that of eight threads with a core each.",
+              "ops stay as they are. The expected gain is that of eight threads with a core each; its low end is that of one core.",
      .fix_hone = "threads: 0 takes the usable cores.",
-     .fix_pytorch = "torch.set_num_threads(len(os.sched_getaffinity(0)))   # before the first op\n"
+     .fix_pytorch = "import os\n"
+                    "torch.set_num_threads(len(os.sched_getaffinity(0)))   # before the first op\n"
                     "# look for what sets it to 1: OMP_NUM_THREADS=1 (torchrun sets it), MKL_NUM_THREADS, a worker_init_fn\n"
                     "# several processes per machine: OMP_NUM_THREADS = cores // processes"},
     {.id = "small-collectives", .effort = EFFORT_LOW,

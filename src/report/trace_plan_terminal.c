@@ -20,9 +20,11 @@ static void put_sentence(const struct screen *s, const char *head, const char *t
     screen_put_wrapped(s, text, SCREEN_INDENT + strlen(head));
 }
 
-/* The rest of a fix of several lines is code; the report has it. */
+/* The rest of a fix of several lines is code; the report has it. What is imported says nothing of what to do. */
 static void put_first_line(const struct screen *s, const char *head, const char *text)
 {
+    while (text && !strncmp(text, "import ", 7) && strchr(text, '\n'))
+        text = strchr(text, '\n') + 1;
     const size_t n = strcspn(text ? text : "", "\n");
     struct arena arena = {0};
     if (text)

@@ -132,6 +132,9 @@ static void one_thread_leaves_cores_idle(void **state)
     struct judged j = trace_judge(record((struct cpu){.threads = 1, .product_us = 5000}), 0);
     const struct finding *f = assert_found(&j, "threads-unused");
     assert_true(f->speedup > 4 && f->speedup < 5.5);
+    assert_true(f->speedup_low == 1 && j.d.phases[0].low == 1);        /* there may be one core */
+    assert_non_null(strstr(f->cause, "with 8 cores"));
+    assert_int_equal(strncmp(f->fix, "import os\ntorch.set_num_threads(len(os.", 39), 0);
     assert_quiet(&j, "threads-unused");
     judged_release(&j);
 }

@@ -479,6 +479,18 @@ static void kernels_of_unequal_steps_are_a_mean(void **state)
     free(t);
 }
 
+static void what_a_fix_imports_is_not_its_first_line(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    s.findings[0].fix = "import os\nuse(os)\nmore()";
+    s.findings[2].fix = "import os";                    /* there is no other */
+    char *text = screen(&s, false);
+    assert_has(text, "fix  use(os) …\n");
+    assert_has(text, "fix  import os\n");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +515,7 @@ int main(void)
         cmocka_unit_test(traces_that_take_as_long_are_as_fast),
         cmocka_unit_test(the_comparison_has_both_sides),
         cmocka_unit_test(a_slower_trace_is_called_slower),
+        cmocka_unit_test(what_a_fix_imports_is_not_its_first_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

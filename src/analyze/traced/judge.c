@@ -157,6 +157,8 @@ static void settle(struct study *s, const struct costs *costs, struct charge *c,
     f->speedup = i.usual;
     f->speedup_low = i.low;
     f->speedup_high = i.high;
+    if (c->may_win_nothing)
+        f->speedup_low = fmin(f->speedup_low, 1);
     f->severity = severity_of(f->speedup);
     if (s->replay->all_cold) {              /* what is left of a cold step is no proof of much */
         f->speedup_low = fmin(f->speedup_low, 1);

@@ -27,17 +27,29 @@ static const struct trace_rule *rule_find(const char *id)
     return NULL;
 }
 
+struct replayed {
+    struct study *s;
+    const struct costs *costs;
+    struct edit sum;                        /* what all phases until here take away */
+    struct edit sure;                       /* of it, what does not rest on what a trace does not have */
+    bool unsure;                            /* they differ */
+};
+
 /* Adds what a finding's rule takes away; rules that are not replayed take nothing. */
-static void add_rule(struct study *s, struct edit *sum, const struct finding *f)
+static void add_rule(struct replayed *of, const struct finding *f)
 {
     const struct trace_rule *r = rule_find(f->rule);
     if (!r)
         return;
     struct charge c = {0};
-    edit_init(&c.edit, s->v);
-    r->detect(s, &c);
-    if (!c.memory_only && !(c.speedup > 0))
-        edit_add(sum, s->v, &c.edit);
+    edit_init(&c.edit, of->s->v);
+    r->detect(of->s, &c);
+    if (!c.memory_only && !(c.speedup > 0)) {
+        edit_add(&of->sum, of->s->v, &c.edit);
+        if (!c.may_win_nothing)
+            edit_add(&of->sure, of->s->v, &c.edit);
+        of->unsure |= c.may_win_nothing;
+    }
     edit_release(&c.edit);
 }
 
@@ -85,27 +97,26 @@ static void plan(struct diagnosis *d, together *give, void *context)
 
 /* ---- of one rank ---- */
 
-struct replayed {
-    struct study *s;
-    const struct costs *costs;
-    struct edit sum;                        /* what all phases until here take away */
-};
-
 static struct interval replay_together(void *context, const struct diagnosis *d, int phase, const int *list, int n)
 {
     struct replayed *r = context;
     (void)phase;
     for (int i = 0; i < n; i++)
-        add_rule(r->s, &r->sum, &d->findings[list[i]]);
-    return judge_interval(r->s, r->costs, &r->sum, 0.3);
+        add_rule(r, &d->findings[list[i]]);
+    struct interval all = judge_interval(r->s, r->costs, &r->sum, 0.3);
+    if (r->unsure)
+        all.low = fmin(all.low, judge_interval(r->s, r->costs, &r->sure, 0.3).low);
+    return all;
 }
 
 void judge_plan(struct study *s, const struct costs *costs)
 {
     struct replayed r = {.s = s, .costs = costs};
     edit_init(&r.sum, s->v);
+    edit_init(&r.sure, s->v);
     plan(s->d, replay_together, &r);
     edit_release(&r.sum);
+    edit_release(&r.sure);
 }
 
 /* ---- of a job ---- */

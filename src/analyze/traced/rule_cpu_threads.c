@@ -24,8 +24,10 @@ bool trace_rule_threads_unused(struct study *s, struct charge *c)
         }
     free(own);
     c->doubt = 0.2;
+    c->may_win_nothing = true;              /* there may be one core */
     c->finding.where = "all ops, 1 thread";
-    c->finding.cause = "ops run on one thread: a machine with more cores leaves them idle";
+    c->finding.cause = study_text(s, "ops run on one thread: a machine with more cores leaves them idle. How many there are is not in the trace; the gain is that "
+                                  "with %.0f cores", THREADS);
     c->finding.evidence = study_text(s, "%s per step in ops that PyTorch divides among threads, and buffers for one thread; the gain is that of "
                                      "%.0f threads with a core each", study_us(s, per_step(s, divided)), THREADS);
     return divided > 0;

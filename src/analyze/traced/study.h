@@ -212,6 +212,7 @@ struct charge {
     double involved_ns;                     /* time per step that the fault takes part in; 0: what the edit takes away */
     double doubt;                           /* of what is won, relative; the interval's half width */
     struct finding finding;                 /* the rule gives where, cause, fix (NULL: the rule's text) and evidence */
+    bool may_win_nothing;                   /* what the gain needs is not in a trace: its low end is 1 */
     bool memory_only;                       /* no time is won: the finding stands for itself */
     struct fix_asks { bool tf32, planes, clips, frozen, synchronizes; enum scores_mask mask; const char *holder, *collective; int times, threads; } asks;       /* what the code of the fix depends on; see fix.h */
     double speedup;                         /* set by rules whose gain is per sample, not by replay; 0: replay */
