@@ -6,7 +6,7 @@ enum { STEPS = 4, TENSORS = 12 };
 
 struct cpu {                                /* a step; 0: as usual */
     int threads, batch;
-    double product_us, python_us, meeting_us;
+    double product_us, python_us, meeting_us, loader_us;
     bool loop_optimizer, fills, again;
     const char *small;                      /* the op that takes meeting_us; NULL: mul_ */
 };
@@ -69,6 +69,15 @@ static void optimize(struct traced *t, const struct cpu *c)
     traced_end(t);
 }
 
+/* A loader without workers: a sample takes as long in any batch, and a batch is put together by ops. */
+static void load(struct traced *t, double us)
+{
+    traced_begin(t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    traced_idle(t, us);
+    op(t, "aten::cat", "[[1, 128], [1, 128]]", 20);
+    traced_end(t);
+}
+
 static double recorded_us;                  /* a step of the latest trace */
 
 static struct trace *record(struct cpu c)
@@ -80,6 +89,8 @@ static struct trace *record(struct cpu c)
     c.meeting_us = c.meeting_us > 0 ? c.meeting_us : 18;
     for (int i = 0; i < STEPS; i++) {
         traced_step_begin(&t, i);
+        if (c.loader_us > 0)
+            load(&t, c.loader_us);
         forward(&t, &c);
         if (c.fills) {
             traced_begin(&t, EVENT_ANNOTATION, "Optimizer.zero_grad#AdamW.zero_grad");
@@ -219,6 +230,20 @@ static void a_batch_of_one_is_small(void **state)
     judged_release(&j);
 }
 
+static void samples_that_take_their_time_grow_with_the_batch(void **state)
+{
+    (void)state;
+    struct judged j = trace_judge(record((struct cpu){.batch = 1, .product_us = 60, .loader_us = 5000}), 0);
+    assert_not_found(&j, "small-batch");
+    judged_release(&j);
+    j = trace_judge(record((struct cpu){.batch = 1, .product_us = 60, .python_us = 5000}), 0);
+    assert_not_found(&j, "small-batch");
+    judged_release(&j);
+    j = trace_judge(record((struct cpu){.batch = 1, .product_us = 60, .loader_us = 150}), 0);      /* a finished batch is handed over */
+    assert_found(&j, "small-batch");
+    judged_release(&j);
+}
+
 static void an_optimizer_tensor_by_tensor_needs_no_launches_to_be_seen(void **state)
 {
     (void)state;
@@ -288,6 +313,7 @@ int main(void)
         cmocka_unit_test(ops_that_are_slow_by_themselves_are_not_waited_for),
         cmocka_unit_test(pythons_own_time_counts_without_a_device),
         cmocka_unit_test(a_batch_of_one_is_small),
+        cmocka_unit_test(samples_that_take_their_time_grow_with_the_batch),
         cmocka_unit_test(an_optimizer_tensor_by_tensor_needs_no_launches_to_be_seen),
         cmocka_unit_test(gradients_set_to_zero_need_no_launches_to_be_seen),
         cmocka_unit_test(recomputation_costs_its_own_time),

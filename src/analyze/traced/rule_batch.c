@@ -8,8 +8,6 @@ static const double SHORT_NS = 10000;       /* a kernel so short takes less than
 static const double LEAST_SHARE = 0.5;      /* of the kernels that grow with the batch are short */
 static const double MOST_FACTOR = 16;       /* how much larger a batch is thought of */
 static const double IDLE = 0.3;             /* of the step, the device is idle or under-filled at least */
-static const double ONE_PLACE = 0.1;        /* of the step: one stretch of Python so long is work on the batch, as far as a trace can tell */
-static const double HANDED_NS = 200e3;      /* handing a finished batch over takes so long at most, whatever its size */
 static const double BOUND = 0.3;            /* of the step, from which on waiting for data or for other ranks bounds it */
 static const double LOW_PERCENT = 15;       /* occupancy */
 
@@ -36,29 +34,6 @@ static bool grows_with_batch(enum kernel_kind k)
 
 /* ---- what a larger batch makes longer, per step, in ns ---- */
 
-static double loader_ns(const struct study *s)
-{
-    const struct replay *r = s->replay;
-    double ns = 0;
-    for (int32_t k = 0; k < r->n_items; k++)
-        ns += r->items[k].loader ? (double)r->items[k].ns * r->cost.loader : 0;
-    return fmax(per_step(s, ns) - HANDED_NS, 0);
-}
-
-/* Long stretches outside of ops. What they do is not in the trace; preparing samples grows with them, updating parameters does not. */
-static double python_ns(const struct study *s)
-{
-    const struct replay *r = s->replay;
-    const double least = ONE_PLACE * fmax(s->recorded_ns, s->base_ns);      /* stretches are as recorded */
-    double ns = 0;
-    for (int32_t k = 0; k < r->n_items; k++) {
-        const struct replay_item *item = &r->items[k];
-        const bool updates = item->event >= 0 && study_annotation(s, item->event, "Optimizer") >= 0;
-        ns += item->owner < 0 && !updates && replay_stretch_ns(item) > least ? replay_stretch_ns(item) : 0;
-    }
-    return per_step(s, ns);
-}
-
 struct growth {
     double data_ns, comm_ns, python_ns;     /* in which the host or the device waits for a batch, other ranks, Python */
     double device_ns, fill;                 /* the rest of the device's work; how much of the device one of its kernels fills */
@@ -66,9 +41,9 @@ struct growth {
 
 static struct growth growth_of(const struct study *s, double fill)
 {
-    struct growth g = {.data_ns = fmin(loader_ns(s), s->base_ns), .fill = fill};
+    struct growth g = {.data_ns = fmin(study_loader_ns(s), s->base_ns), .fill = fill};
     g.comm_ns = s->comm ? fmin(collectives_exposed_us(s->comm) * 1e3, s->base_ns) : 0;
-    g.python_ns = fmin(python_ns(s), s->base_ns);
+    g.python_ns = fmin(study_python_ns(s), s->base_ns);
     g.device_ns = fmax(s->device_ns - g.comm_ns, 0);
     return g;
 }

@@ -5,9 +5,10 @@
 #include "analyze/traced/rules.h"
 
 enum { MOST_BATCH = 8 };                    /* samples, above which a batch is not called small */
-static const double MOST_GROWS = 0.65;      /* of the step, in ops that grow with the batch */
+static const double MOST_GROWS = 0.65;      /* of the step, in what grows with the batch */
 static const double FIXED_NS = 40e3;        /* of such an op: threads, dispatch, and tiles that are not full */
 static const double FACTOR = 16;            /* how much larger a batch is thought of */
+static const double BOUND = 0.3;            /* of the step, from which on waiting for data bounds it */
 
 static bool grows(const struct study *s, int32_t i)
 {
@@ -45,29 +46,53 @@ static int64_t batch_of(const struct study *s)
     return most ? most : rows;
 }
 
+struct parts {                              /* of the replayed steps, in ns as recorded */
+    double all;                             /* without waits for other ranks */
+    double growing, fixed;                  /* what grows with the batch; of it, what each op takes at any batch */
+};
+
+/* Ops in the loader are its time, not the model's. */
+static double *own_outside_loader(const struct study *s)
+{
+    double *own = study_own_ns(s);
+    for (int32_t k = 0; k < s->replay->n_items; k++)
+        if (s->replay->items[k].loader)
+            own[s->replay->items[k].owner] = 0;
+    return own;
+}
+
+static struct parts parts_of(const struct study *s)
+{
+    struct parts p = {0};
+    double *own = own_outside_loader(s);
+    for (int32_t k = 0; k < s->replay->n_items; k++)
+        p.all += (double)(s->replay->items[k].ns - s->replay->items[k].comm_ns);
+    for (int32_t i = 0; i < s->v->n_host; i++)
+        if (own[i] > 0 && grows(s, i)) {
+            p.growing += own[i];
+            p.fixed += fmin(own[i], FIXED_NS);
+        }
+    free(own);
+    p.growing = fmin(p.growing + (study_loader_ns(s) + study_python_ns(s)) * s->replay->n_steps, p.all);
+    return p;
+}
+
 bool cpu_small_batch(struct study *s, struct charge *c)
 {
     const int64_t batch = batch_of(s);
     if (!batch || batch > MOST_BATCH || !s->trains)
         return false;
-    double *own = study_own_ns(s), all = 0, growing = 0, fixed = 0;
-    for (int32_t k = 0; k < s->replay->n_items; k++)
-        all += (double)(s->replay->items[k].ns - s->replay->items[k].comm_ns);
-    for (int32_t i = 0; i < s->v->n_host; i++)
-        if (own[i] > 0 && grows(s, i)) {
-            growing += own[i];
-            fixed += fmin(own[i], FIXED_NS);
-        }
-    free(own);
-    if (!(all > 0) || growing > MOST_GROWS * all)
+    const struct parts p = parts_of(s);
+    if (!(p.all > 0) || p.growing > MOST_GROWS * p.all)
         return false;
-    c->speedup = FACTOR * all / (all + (FACTOR - 1) * (growing - fixed));
+    c->speedup = FACTOR * p.all / (p.all + (FACTOR - 1) * (p.growing - p.fixed));
     c->doubt = 0.5;
     c->involved_ns = s->base_ns;
+    c->finding.symptom = study_loader_ns(s) > BOUND * s->base_ns;       /* what the step waits for goes first */
     c->finding.where = "the whole step";
     c->finding.per_sample = true;
     c->finding.cause = "most of the step does not grow with the batch: ops too small for all threads, their dispatch, the optimizer";
-    c->finding.evidence = study_text(s, "batch of %lld; ops that grow with it take %.0f %% of the step; the gain is per sample, at %.0f times the batch",
-                                     (long long)batch, 100 * growing / all, FACTOR);
+    c->finding.evidence = study_text(s, "batch of %lld; what grows with it takes %.0f %% of the step; the gain is per sample, at %.0f times the batch",
+                                     (long long)batch, 100 * p.growing / p.all, FACTOR);
     return c->speedup > 1.1;
 }

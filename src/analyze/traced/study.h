@@ -188,6 +188,11 @@ struct holders {
 struct holders study_holders(const struct study *s, double limit_ns);
 bool stretch_is_op(const struct study *s, int32_t host);
 
+/* ---- what a larger batch makes longer, per step; batch_waits.c ---- */
+
+double study_loader_ns(const struct study *s);      /* in the loader, without handing a finished batch over */
+double study_python_ns(const struct study *s);      /* long stretches outside of ops and of the optimizer, as recorded */
+
 /* ---- threads of ops on the CPU; cpu_threads.c ---- */
 
 enum { PARALLEL_ELEMENTS = 32768 };         /* of an elementwise op, above which PyTorch divides it among threads */
