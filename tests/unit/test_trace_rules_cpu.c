@@ -244,6 +244,19 @@ static void samples_that_take_their_time_grow_with_the_batch(void **state)
     judged_release(&j);
 }
 
+static void a_step_in_the_loader_is_bound_by_its_data(void **state)
+{
+    (void)state;
+    struct judged j = judge((struct cpu){.loader_us = 9000});
+    assert_string_equal(j.d.bound_by, "data");
+    assert_non_null(strstr(j.d.headline, "waits for its data"));
+    assert_non_null(strstr(j.d.largest, "the data loader"));
+    judged_release(&j);
+    j = judge((struct cpu){.loader_us = 900});
+    assert_string_equal(j.d.bound_by, "cpu");
+    judged_release(&j);
+}
+
 static void an_optimizer_tensor_by_tensor_needs_no_launches_to_be_seen(void **state)
 {
     (void)state;
@@ -314,6 +327,7 @@ int main(void)
         cmocka_unit_test(pythons_own_time_counts_without_a_device),
         cmocka_unit_test(a_batch_of_one_is_small),
         cmocka_unit_test(samples_that_take_their_time_grow_with_the_batch),
+        cmocka_unit_test(a_step_in_the_loader_is_bound_by_its_data),
         cmocka_unit_test(an_optimizer_tensor_by_tensor_needs_no_launches_to_be_seen),
         cmocka_unit_test(gradients_set_to_zero_need_no_launches_to_be_seen),
         cmocka_unit_test(recomputation_costs_its_own_time),

@@ -22,7 +22,7 @@ static const char *largest_kind(const struct study *s)
 /* Of a step on the CPU: waiting for collectives of the host's own threads, and the time in which nothing but these is at work. */
 static double waits_for_ranks_ns(const struct study *s) { return fmax(s->comm_ns, s->d->mean.comm_us * 1e3); }
 
-/* In the loader while the device has nothing to do, held against the step without the profiler: the loader records next to nothing, and takes as long without it. */
+/* In the loader while the device, where there is one, has nothing to do, held against the step without the profiler: the loader records next to nothing, and takes as long without it. */
 static double loader_ns(const struct study *s) { return fmin(s->d->mean.dataloader_us * 1e3, s->base_ns); }
 
 static const char *bound(const struct study *s)
@@ -30,17 +30,16 @@ static const char *bound(const struct study *s)
     const struct diagnosis *d = s->d;
     if (s->d->device_lost)
         return "unknown";
+    const bool waits_for_data = loader_ns(s) > WAITS * s->base_ns;
     if (!s->v->n_device)
-        return waits_for_ranks_ns(s) > WAITS * s->base_ns ? "communication" : "cpu";
+        return waits_for_ranks_ns(s) > WAITS * s->base_ns ? "communication" : waits_for_data ? "data" : "cpu";
     if (s->unexplained_ns > WAITS * s->base_ns)
         return "wait";
     if (d->gpu.exposed_comm_us > 0.3 * d->gpu.total_us)
         return "communication";
     if (s->device_ns >= FULL * s->base_ns)
         return "device";
-    if (loader_ns(s) > WAITS * s->base_ns)
-        return "data";
-    return "host";
+    return waits_for_data ? "data" : "host";
 }
 
 /* Devices that fill a step together, while each waits for the others most of the time: the share of the busiest; else 0. */
