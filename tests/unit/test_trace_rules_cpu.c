@@ -6,7 +6,7 @@ enum { STEPS = 4, TENSORS = 12 };
 
 struct cpu {                                /* a step; 0: as usual */
     int threads, batch;
-    double product_us, python_us, meeting_us, loader_us;
+    double product_us, python_us, meeting_us, loader_us, compiled_us;
     bool loop_optimizer, fills, again;
     const char *small;                      /* the op that takes meeting_us; NULL: mul_ */
 };
@@ -44,6 +44,18 @@ static void forward(struct traced *t, const struct cpu *c)
         traced_get(t, op(t, "aten::mm", dims, c->product_us))->link = 100 + i;
         op(t, "aten::native_layer_norm", "[[16, 128, 256], []]", 30);
     }
+}
+
+/* As torch.compile runs it: what is between the products is in no op. */
+static void run_compiled(struct traced *t, double us)
+{
+    traced_begin(t, EVENT_HOST_OP, "Torch-Compiled Region: 0/0");
+    traced_begin(t, EVENT_HOST_OP, "CompiledFunction");
+    traced_begin(t, EVENT_ANNOTATION, "## Call CompiledFxGraph ftn77jd3smahr3jfe6 ##");
+    traced_idle(t, us);
+    traced_end(t);
+    traced_end(t);
+    traced_end(t);
 }
 
 static void accumulate(struct traced *t, bool adds)
@@ -92,6 +104,8 @@ static struct trace *record(struct cpu c)
         if (c.loader_us > 0)
             load(&t, c.loader_us);
         forward(&t, &c);
+        if (c.compiled_us > 0)
+            run_compiled(&t, c.compiled_us);
         if (c.fills) {
             traced_begin(&t, EVENT_ANNOTATION, "Optimizer.zero_grad#AdamW.zero_grad");
             for (int k = 0; k < TENSORS; k++)
@@ -244,6 +258,14 @@ static void samples_that_take_their_time_grow_with_the_batch(void **state)
     judged_release(&j);
 }
 
+static void compiled_code_grows_with_the_batch(void **state)
+{
+    (void)state;
+    struct judged j = trace_judge(record((struct cpu){.batch = 1, .product_us = 60, .compiled_us = 5000}), 0);
+    assert_not_found(&j, "small-batch");
+    judged_release(&j);
+}
+
 static void a_step_in_the_loader_is_bound_by_its_data(void **state)
 {
     (void)state;
@@ -327,6 +349,7 @@ int main(void)
         cmocka_unit_test(pythons_own_time_counts_without_a_device),
         cmocka_unit_test(a_batch_of_one_is_small),
         cmocka_unit_test(samples_that_take_their_time_grow_with_the_batch),
+        cmocka_unit_test(compiled_code_grows_with_the_batch),
         cmocka_unit_test(a_step_in_the_loader_is_bound_by_its_data),
         cmocka_unit_test(an_optimizer_tensor_by_tensor_needs_no_launches_to_be_seen),
         cmocka_unit_test(gradients_set_to_zero_need_no_launches_to_be_seen),

@@ -10,8 +10,11 @@ static const double FIXED_NS = 40e3;        /* of such an op: threads, dispatch,
 static const double FACTOR = 16;            /* how much larger a batch is thought of */
 static const double BOUND = 0.3;            /* of the step, from which on waiting for data bounds it */
 
+/* A compiled region is one call: loops over activations, which no op tells of, are its own time. */
 static bool grows(const struct study *s, int32_t i)
 {
+    if (name_is_compiled(view_name(s->v, i)))
+        return study_annotation(s, i, "Optimizer") < 0;
     const enum task t = study_task(s, i);
     const bool model = t == TASK_LINEAR || t == TASK_BATCHED || t == TASK_SOFTMAX || t == TASK_ATTENTION || t == TASK_NORM || t == TASK_CONVOLUTION ||
                        t == TASK_EMBEDDING || t == TASK_LOSS;

@@ -63,6 +63,7 @@ struct uses {
     double graphs;                          /* of the device's time, what launches of whole graphs started */
 };
 struct uses study_uses(const struct view *v);   /* uses.c */
+bool name_is_compiled(const char *name);        /* of a call or kernel that torch.compile made */
 
 /* ---- fixes; fix.c ---- */
 
