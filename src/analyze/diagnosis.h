@@ -200,6 +200,7 @@ struct diagnosis {
     int cold_steps;                         /* steps at the start that set the process up; left out of what is judged */
     bool device_lost;                       /* work was launched, but none of it was recorded */
     bool all_cold;                          /* there are no others: what a process does once is taken out, and nothing is sure */
+    bool only_cut;                          /* the file was cut off within its only step: nothing is sure */
     struct trace_gpu gpu;
     struct trace_kernel *kernels;           /* by total time, largest first */
     int n_kernels;

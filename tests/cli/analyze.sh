@@ -185,7 +185,8 @@ size=$(stat -c %s small.json)
 head -c $((size - 300)) small.json >cut.json
 ok analyze cut.json --json
 grep -q "^hone: warning: .*ends at byte $((size - 300)) " err || fail "a truncated file: $(cat err)"
-json out 'j["trace"]["truncated"] and len(j["steps"]) == 2 and len(j["warnings"]) == 1'
+json out 'j["trace"]["truncated"] and [s["step"] for s in j["steps"]] == [3] and len(j["warnings"]) == 2'
+grep -qx 'hone: warning: the file was cut off within step 4: the last step is left out of all numbers' err || fail "the step in which it ends: $(cat err)"
 head -c $(($(stat -c %s small.json.gz) - 20)) small.json.gz >cut.json.gz
 ok analyze cut.json.gz --json
 grep -q '^hone: warning: .* byte [0-9]' err || fail "a truncated .gz: $(cat err)"

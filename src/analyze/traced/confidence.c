@@ -37,6 +37,8 @@ static void of_recording(struct diagnosis *d, struct opinion *o)
 {
     if (d->all_cold)
         doubt(d, o, GUESS, "record steps after warm-up (schedule(wait=5, warmup=2, active=4))");
+    if (d->only_cut)
+        doubt(d, o, GUESS, "give the whole file: no step of it is whole");
     if (d->no_step_marks)
         doubt(d, o, d->steps_by ? LIKELY : GUESS, "mark the steps (prof.step())");
     if (d->n_steps - (d->all_cold ? 0 : d->cold_steps) < FEW_STEPS)

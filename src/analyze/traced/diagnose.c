@@ -294,6 +294,18 @@ static void warn_of_marks(struct diagnosis *d, const struct view *v)
                              v->n_device ? ", from the device's first event to its last," : ""));
 }
 
+static void warn_of_cut(struct diagnosis *d, const struct view *v)
+{
+    const long long number = v->cut_number;
+    d->only_cut = v->cut == CUT_ONLY;
+    if (v->cut == CUT_ONLY)
+        warn(d, arena_printf(&d->arena, "no step is whole: the file was cut off within step %lld; what was read of it is judged, and nothing is sure", number));
+    else if (v->cut == CUT_LEFT_OUT && v->n_cut == 1)
+        warn(d, arena_printf(&d->arena, "the file was cut off within step %lld: the last step is left out of all numbers", number));
+    else if (v->cut == CUT_LEFT_OUT)
+        warn(d, arena_printf(&d->arena, "the file was cut off within step %lld: the last %d steps are left out of all numbers", number, v->n_cut));
+}
+
 /* Numbers of steps that jump, with time between them. */
 static void warn_of_gaps(struct diagnosis *d, const struct view *v)
 {
@@ -374,12 +386,14 @@ static enum status judge_rank(struct diagnosis *d, struct rank_comm *comm, struc
     enum status st = view_init(&v, t, err);
     if (st != OK)
         return st;
+    view_take_out_cut(&v);
     view_take_out_odd(&v, replay_cold_steps(&v));
     d->trace = t;
     d->device = arena_printf(&d->arena, "%s", device_name(&v));
     fill_numbers(d, &v);
     if (d->no_step_marks)
         warn_of_marks(d, &v);
+    warn_of_cut(d, &v);
     warn_of_processes(d, &v);
     warn_of_gaps(d, &v);
     tell_odd(d, &v);

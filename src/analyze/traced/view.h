@@ -40,6 +40,9 @@ struct odd_step {                           /* one that takes many times as long
     double ns, usual_ns;                    /* of it, and of the median step */
 };
 
+/* What became of the step in which a file that was cut off ends. */
+enum cut_step { CUT_NONE, CUT_LEFT_OUT, CUT_ONLY };     /* ONLY: no step before it is whole; it ends with the last call that was read */
+
 /* Numbers of events are indices into trace->events everywhere; the arrays of device events are indexed by e - device. */
 struct view {
     struct trace *trace;                    /* events sorted in place: host, python, device, others */
@@ -62,6 +65,9 @@ struct view {
     int n_steps;
     struct odd_step *odd;                   /* (n_odd) not among the steps; events in them are in none */
     int n_odd;
+    enum cut_step cut;
+    int64_t cut_number;                     /* of that step */
+    int n_cut;                              /* it and the steps behind it, of which some is missing, too */
     int n_processes;                        /* that start work on a device */
     bool no_step_marks;
     const char *steps_by;                   /* without marks: what they were told by, such as "Optimizer.step"; NULL: it is one step */
@@ -80,6 +86,8 @@ enum status view_check(const struct trace *t, struct error *err);
  * besides the trace. Events with impossible times (negative duration) count as empty. */
 enum status view_init(struct view *v, struct trace *t, struct error *err);
 void view_release(struct view *v);
+/* The step in which a file was cut off leaves the steps, with those behind it; see cut. Before odd ones are looked for. */
+void view_take_out_cut(struct view *v);         /* view_cut.c */
 /* Single steps that take many times as long as the others leave the steps, for `odd`; `cold` at the start do not. */
 void view_take_out_odd(struct view *v, int cold);       /* view_odd.c */
 

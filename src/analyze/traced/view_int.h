@@ -20,6 +20,7 @@ void view_link_captures(struct view *v);    /* captured; needs the links */
 void view_find_watchers(struct view *v);    /* watches; needs the links */
 void view_mark_steps(struct view *v);       /* steps, event.step; needs the links */
 void view_infer_steps(struct view *v);      /* steps where there are no marks; steps_by */
+void view_renumber(struct view *v, const int32_t *to);      /* events of step i go to step to[i]; -1: to none */
 int64_t view_first_other(const struct view *v);     /* where the events begin that are neither host, Python nor device */
 
 enum kernel_kind kind_of_kernel(const char *name);      /* KERNEL_OTHER: the name does not say */

@@ -100,11 +100,19 @@ static void renumber(struct event *e, int64_t n, const int32_t *to)
             e[i].step = to[e[i].step];
 }
 
+void view_renumber(struct view *v, const int32_t *to)
+{
+    struct event *events = v->trace->events;
+    const int64_t others = view_first_other(v);
+    renumber(events, v->n_host, to);
+    renumber(events + v->device, v->n_device, to);
+    renumber(events + others, v->trace->n - others, to);
+}
+
 void view_take_out_odd(struct view *v, int cold)
 {
     if (v->n_steps < LEAST_STEPS)
         return;
-    struct event *events = v->trace->events;
     double *ns = lengths(v);
     const double usual = median(ns, v->n_steps);
     int n;
@@ -112,10 +120,7 @@ void view_take_out_odd(struct view *v, int cold)
     if (n && usual > 0) {
         keep_odd(v, odd, ns, usual, n);
         int32_t *to = close_up(v, odd);
-        renumber(events, v->n_host, to);
-        renumber(events + v->device, v->n_device, to);
-        const int64_t others = view_first_other(v);
-        renumber(events + others, v->trace->n - others, to);
+        view_renumber(v, to);
         free(to);
     }
     free(odd);
