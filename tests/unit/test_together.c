@@ -256,12 +256,22 @@ static void many_missing_ranks_are_cut_short(void **state)
                     "2000000010, 2000000011, 2000000013, 2000000014, 2000000016, 2000000017, 2000000019, 2000000020, ...)" AMONG);
 }
 
-/* One trace says nothing of other ranks, and nothing is expected of it. */
-static void a_single_rank_lacks_none(void **state)
+/* One rank alone may wait for others in every collective, and does not show it. A trace that says nothing of a job, or is all of it, lacks none. */
+static void a_single_rank_names_the_others(void **state)
 {
     (void)state;
-    struct given g = {.traces = {as_rank(on_host("a.json", "gloo:all_reduce", 0), 0, 4)}};
-    assert_together(&g, "");
+    static const struct { int world_size, rank; const char *said; } cases[] = {
+        {0, 0, ""},
+        {0, -1, ""},
+        {1, 0, ""},
+        {2, 0, "1 of the job's 2 ranks is missing (1): who waits for it is not seen, and it may be the slowest\n"},
+        {4, 1, "3 of the job's 4 ranks are missing (0, 2, 3)" AMONG},
+        {4, -1, "3 of the job's 4 ranks are missing" AMONG},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct given g = {.traces = {as_rank(on_host("a.json", "gloo:all_reduce", 0), cases[i].rank, cases[i].world_size)}};
+        assert_together(&g, cases[i].said);
+    }
 }
 
 int main(void)
@@ -277,7 +287,7 @@ int main(void)
         cmocka_unit_test(a_cycle_that_lacks_ranks_is_left_out),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(many_missing_ranks_are_cut_short),
-        cmocka_unit_test(a_single_rank_lacks_none),
+        cmocka_unit_test(a_single_rank_names_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

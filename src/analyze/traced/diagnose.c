@@ -530,7 +530,7 @@ static struct diagnosis *judge_together(struct judged_traces *j)
     const int given = j->n;
     leave_out_others(j);
     struct diagnosis *d = j->each[0];
-    char *missing = j->n > 1 ? job_missing(j->each, j->n) : NULL;
+    char *missing = j->n > 1 || given == 1 ? job_missing(j->each, j->n) : NULL;     /* of traces that are no job one alone is judged, and none is missing */
     if (missing)
         warn(d, missing);
     for (int i = 1; i < given; i++)         /* also of those that were left out: perhaps that is why */
