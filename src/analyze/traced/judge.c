@@ -115,12 +115,6 @@ static bool pays_when(struct study *s, const struct costs *costs, const struct c
     return before > PAYS_LATER * after;
 }
 
-/* The batch that a gain per sample is promised for. */
-static int times_of(const struct study *s, const struct charge *c)
-{
-    return c->asks.times || !c->finding.per_sample || !study_on_cpu(s) ? c->asks.times : CPU_BATCH_TIMES;
-}
-
 /* The code for this program; a place in a fix is where the user's own code is. */
 static const char *fix_of(const struct study *s, const struct charge *c, const char *rule)
 {
@@ -134,7 +128,7 @@ static const char *fix_of(const struct study *s, const struct charge *c, const c
     f.mask = c->asks.mask;
     f.holder = c->asks.holder;
     f.threads = c->asks.threads;
-    f.times = times_of(s, c);
+    f.times = c->asks.times;
     f.accumulates = f.times > 1 && study_accumulates(s);
     const char *in = c->finding.where ? strstr(c->finding.where, ", in ") : NULL;
     f.place = in ? in + 5 : NULL;

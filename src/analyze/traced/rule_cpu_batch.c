@@ -89,6 +89,7 @@ bool cpu_small_batch(struct study *s, struct charge *c)
     if (!(p.all > 0) || p.growing > MOST_GROWS * p.all)
         return false;
     c->speedup = FACTOR * p.all / (p.all + (FACTOR - 1) * (p.growing - p.fixed));
+    c->asks.times = (int)FACTOR;
     c->doubt = 0.5;
     c->involved_ns = s->base_ns;
     c->finding.symptom = study_loader_ns(s) > BOUND * s->base_ns;       /* what the step waits for goes first */

@@ -11,6 +11,5 @@ trace_rule_fn trace_rule_host_sync, trace_rule_device_to_host_copy, trace_rule_c
     trace_rule_misaligned_dims, trace_rule_recompute, trace_rule_exposed_comm, trace_rule_memory_limit,
     trace_rule_low_occupancy, trace_rule_no_clipping, trace_rule_layout_copies, trace_rule_small_collectives, trace_rule_threads_unused, trace_rule_cpu_oversubscribed;
 bool cpu_small_batch(struct study *s, struct charge *c);        /* small-batch where there is no device */
-enum { CPU_BATCH_TIMES = 16 };              /* the batch that it thinks of where it does not say (asks.times), over the one there is */
 
 #endif
