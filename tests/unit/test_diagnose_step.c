@@ -99,6 +99,27 @@ static void one_odd_step_is_not_the_verdict_for_all(void **state)
     }
 }
 
+/* On a CPU, too: an evaluation that one of the recorded steps has. */
+static void an_odd_step_of_a_cpu_says_how_many_ops_it_has(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < 8; i++) {
+        traced_step_begin(&m, i);
+        for (int k = 0; k < (i == 5 ? 90 : 10); k++) {
+            traced_begin(&m, EVENT_HOST_OP, "aten::mm");
+            traced_idle(&m, 100);
+            traced_end(&m);
+        }
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 0);
+    assert_int_equal(j.d.n_odd, 1);
+    assert_true(j.d.odd[0].number == 5 && j.d.odd[0].total_us > 8 * j.d.odd[0].usual_us);
+    assert_non_null(strstr(j.d.warnings[0], "; it has 90 ops, the others 10"));
+    judged_release(&j);
+}
+
 /* A loader that has nothing ready in one step is what the trace is looked at for. */
 static void a_step_that_waits_for_its_data_is_not_odd(void **state)
 {
@@ -319,7 +340,7 @@ int main(void)
         cmocka_unit_test(a_host_that_runs_ahead_does_not_make_the_given_step_absurd),
         cmocka_unit_test(the_recorded_step_is_of_the_steps_that_are_replayed),
         cmocka_unit_test(a_device_that_fills_its_steps_sets_their_pace),
-        cmocka_unit_test(one_odd_step_is_not_the_verdict_for_all), cmocka_unit_test(a_step_that_waits_for_its_data_is_not_odd),
+        cmocka_unit_test(one_odd_step_is_not_the_verdict_for_all), cmocka_unit_test(an_odd_step_of_a_cpu_says_how_many_ops_it_has), cmocka_unit_test(a_step_that_waits_for_its_data_is_not_odd),
         cmocka_unit_test(what_lies_between_missing_marks_is_part_of_no_step),
         cmocka_unit_test(gaps_may_be_many),
         cmocka_unit_test(numbers_that_jump_without_time_between_are_no_gap),

@@ -335,11 +335,13 @@ static int32_t longest_in(const struct view *v, const struct step_window *w)
     return longest;
 }
 
-static int64_t kernels_in(const struct view *v, const struct step_window *w)
+/* Kernels, or ops where there is no device. */
+static int64_t work_in(const struct view *v, const struct step_window *w)
 {
+    const int32_t first = v->n_device ? v->device : 0, end = v->n_device ? v->device + v->n_device : v->n_host;
     int64_t n = 0;
-    for (int32_t i = v->device; i < v->device + v->n_device; i++)
-        n += view_event(v, i)->kind == EVENT_KERNEL && view_begins_in(v, i, w);
+    for (int32_t i = first; i < end; i++)
+        n += view_event(v, i)->kind == (v->n_device ? EVENT_KERNEL : EVENT_HOST_OP) && view_begins_in(v, i, w);
     return n;
 }
 
@@ -349,8 +351,8 @@ static const char *what_is_in(struct diagnosis *d, const struct view *v, const s
     const int32_t longest = longest_in(v, &o->window);
     const char *call = longest < 0 ? "" : arena_printf(&d->arena, "; %.80s in it, which the others do not have, takes %s",
                                                        view_name(v, longest), text_us(&d->arena, (double)view_event(v, longest)->duration_ns / 1e3));
-    const int64_t kernels = kernels_in(v, &o->window);
-    return kernels == d->mean.kernels ? call : arena_printf(&d->arena, "%s; it has %lld kernels, the others %lld", call, (long long)kernels, (long long)d->mean.kernels);
+    const int64_t here = work_in(v, &o->window), usual = v->n_device ? d->mean.kernels : d->mean.host_ops;
+    return here == usual ? call : arena_printf(&d->arena, "%s; it has %lld %s, the others %lld", call, (long long)here, v->n_device ? "kernels" : "ops", (long long)usual);
 }
 
 /* All of them, and in words each on its own; of many the first ones. */
