@@ -36,9 +36,6 @@ static enum status measure_peaks(int threads, const struct cpu_machine *cpu, str
         return st;
     cpu_measure_peaks(b, cpu, out);
     peaks_remember(out, NULL);              /* so that others need not measure; no harm if it cannot be written */
-    struct peaks known;                     /* a busy machine shows less than it can */
-    if (peaks_recall(&known, cpu->fingerprint, b->lanes))
-        peaks_keep_best(out, &known);
     if (pace)
         doctor_read_pace(pace, b, out);
     b->free(b);

@@ -5,6 +5,9 @@
 
 static const double ONE_PLACE = 0.1;        /* of the step: one stretch of Python so long is work on the batch, as far as a trace can tell */
 static const double HANDED_NS = 200e3;      /* handing a finished batch over takes so long at most, whatever its size */
+static const double BOUND = 0.3;            /* of the step, from which on waiting for data or for other ranks bounds it */
+
+bool study_is_bound_by(const struct study *s, double ns) { return ns > BOUND * s->base_ns; }
 
 double study_loader_ns(const struct study *s)
 {

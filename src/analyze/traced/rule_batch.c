@@ -8,7 +8,6 @@ static const double SHORT_NS = 10000;       /* a kernel so short takes less than
 static const double LEAST_SHARE = 0.5;      /* of the kernels that grow with the batch are short */
 static const double MOST_FACTOR = 16;       /* how much larger a batch is thought of */
 static const double IDLE = 0.3;             /* of the step, the device is idle or under-filled at least */
-static const double BOUND = 0.3;            /* of the step, from which on waiting for data or for other ranks bounds it */
 static const double LOW_PERCENT = 15;       /* occupancy */
 
 static int multiprocessors(const struct study *s)
@@ -87,7 +86,7 @@ bool trace_rule_small_batch(struct study *s, struct charge *c)
     if (!(best > 1))
         return false;
     /* short kernels are not why such a step is long: what it waits for goes first */
-    c->finding.symptom = fmax(g.data_ns, g.comm_ns) > BOUND * s->base_ns;
+    c->finding.symptom = study_is_bound_by(s, fmax(g.data_ns, g.comm_ns));
     c->speedup = best;
     c->asks.times = (int)at;
     c->doubt = 0.5;

@@ -8,7 +8,6 @@ enum { MOST_BATCH = 8 };                    /* samples, above which a batch is n
 static const double MOST_GROWS = 0.65;      /* of the step, in what grows with the batch */
 static const double FIXED_NS = 40e3;        /* of such an op: threads, dispatch, and tiles that are not full */
 static const double FACTOR = 16;            /* how much larger a batch is thought of */
-static const double BOUND = 0.3;            /* of the step, from which on waiting for data bounds it */
 
 /* A compiled region is one call: loops over activations, which no op tells of, are its own time. */
 static bool grows(const struct study *s, int32_t i)
@@ -92,7 +91,7 @@ bool cpu_small_batch(struct study *s, struct charge *c)
     c->asks.times = (int)FACTOR;
     c->doubt = 0.5;
     c->involved_ns = s->base_ns;
-    c->finding.symptom = study_loader_ns(s) > BOUND * s->base_ns;       /* what the step waits for goes first */
+    c->finding.symptom = study_is_bound_by(s, study_loader_ns(s));       /* what the step waits for goes first */
     c->finding.where = "the whole step";
     c->finding.per_sample = true;
     c->finding.cause = "most of the step does not grow with the batch: ops too small for all threads, their dispatch, the optimizer";

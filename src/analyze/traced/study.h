@@ -191,6 +191,7 @@ bool stretch_is_op(const struct study *s, int32_t host);
 
 /* ---- what a larger batch makes longer, per step; batch_waits.c ---- */
 
+bool study_is_bound_by(const struct study *s, double ns);       /* waits of so long in a step are why it is long */
 double study_loader_ns(const struct study *s);      /* in the loader, without handing a finished batch over */
 double study_python_ns(const struct study *s);      /* long stretches outside of ops and of the optimizer, as recorded */
 

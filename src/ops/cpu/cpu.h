@@ -31,7 +31,7 @@ int cpu_usable_cores(void);
 size_t cpu_available_bytes(void);   /* memory that can still be had: free now, and promised to no backend; SIZE_MAX: unknown */
 
 /* Measures what the threads of a backend reach together: multiply-adds in registers, a GEMM, one of bf16 where the CPU has that, and copies from each
- * cache and from memory. Takes about three seconds. */
+ * cache and from memory; at least what is remembered of them. Takes two to five seconds. */
 void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct peaks *out);
 
 #endif

@@ -174,7 +174,7 @@ void cpu_measure_peaks(struct backend *b, const struct cpu_machine *m, struct pe
     memcpy(out->machine, m->fingerprint, sizeof out->machine);
     memcpy(out->cache_bytes, m->cache_bytes, sizeof m->cache_bytes);
     out->cache_bytes[CACHE_LEVELS - 1] = m->memory_bytes;
-    struct peaks known;                     /* rounds that show no more than that are quiet from the first on */
+    struct peaks known;                     /* a busy machine shows less than it can; and rounds that show no more are quiet from the first on */
     if (peaks_recall(&known, m->fingerprint, b->lanes))
         peaks_keep_best(out, &known);
     w.best = xcalloc((size_t)b->lanes * CACHE_LINE_DOUBLES, sizeof *w.best);
