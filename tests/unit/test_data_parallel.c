@@ -396,7 +396,7 @@ static void test_a_failed_sum_changes_nothing(void **state)
 
 /* ---- bits ---- */
 
-#ifdef __SANITIZE_THREAD__
+#ifdef HONE_SANITIZED_THREADS
 enum { STEPS = 3 };                     /* each takes thirty times as long, and races show in the first */
 #else
 enum { STEPS = 12 };

@@ -13,7 +13,7 @@
 #include "support/check.h"
 
 /* A sanitizer's allocations are its own. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#ifdef HONE_SANITIZED
 #define PLACED 0
 #else
 #define PLACED 1

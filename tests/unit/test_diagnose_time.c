@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef HONE_SANITIZED
 enum { SOME = 20000, MANY = 20000, LONGEST_S = 10 };
 #else
 enum { SOME = 40000, MANY = 200000, LONGEST_S = 2 };    /* pairs of some take many seconds, of many minutes */

@@ -12,7 +12,7 @@
 #include "train/train_int.h"
 
 /* Where sanitizers make it slow, a sample. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#ifdef HONE_SANITIZED
 enum { EVERY = 7 };
 #else
 enum { EVERY = 1 };

@@ -15,7 +15,7 @@
 #include "report/report.h"
 
 enum { ROUNDS = 120, FLIPS = 12 };
-#ifdef __SANITIZE_ADDRESS__
+#ifdef HONE_SANITIZED
 static const long MOST_GROWTH_KB = 1 << 30;         /* freed memory is kept aside there: its growth says nothing */
 #else
 static const long MOST_GROWTH_KB = 96 << 10;        /* of resident memory: blocks of the reader and a small trace */

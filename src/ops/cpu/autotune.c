@@ -84,24 +84,20 @@ static void fill_inputs(const struct kernel_call *c, const struct kernel_thread 
 
 static const struct kernel fill = {.name = "fill", .run = fill_inputs};
 
-/* Where the inputs of a call begin in memory of their own, each with its own pages. */
-static size_t place_inputs(const struct kernel_call *c, char *memory, void **at)
-{
-    size_t used = 0;
-    for (int i = 0; i < c->op->n_in; i++) {
-        at[i] = memory + used;
-        used += (value_bytes(call_in(c, i)) + PAGE - 1) / PAGE * PAGE;
-    }
-    return used;
-}
+/* Pages of an input: each has its own. */
+static size_t input_room(const struct kernel_call *c, int i) { return (value_bytes(call_in(c, i)) + PAGE - 1) / PAGE * PAGE; }
 
 /* Gives the call inputs of its own, filled; returns their memory. NULL: there is none, and it keeps those that it has. */
 static char *take_inputs(struct kernel_call *c, void **at, struct backend *b)
 {
-    char *memory = cpu_memory_take(place_inputs(c, NULL, at));
+    size_t room = 0;
+    for (int i = 0; i < c->op->n_in; i++)
+        room += input_room(c, i);
+    char *memory = cpu_memory_take(room), *next = memory;
     if (!memory)
         return NULL;
-    place_inputs(c, memory, at);
+    for (int i = 0; i < c->op->n_in; next += input_room(c, i), i++)
+        at[i] = next;
     c->in = at;
     struct kernel_call filling = *c;
     filling.kernel = &fill;

@@ -151,7 +151,7 @@ struct wide_place {
  * sanitizers shall see the load, and without optimisation `bytes` is no constant. */
 WIDE_INLINE wide wide_spread(const char *base, int64_t ahead, const int bytes)
 {
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__OPTIMIZE__) && !defined(HONE_SANITIZED)
     wide_raw x;
     __asm__ volatile("vbroadcastss %c3(%1, %2), %0" : WIDE_RESULT(x) : "r"(base), "r"(ahead), "i"(bytes));
     return (wide)x;
