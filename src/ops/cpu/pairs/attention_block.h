@@ -44,7 +44,7 @@ PAIRS_INLINE void block_product(float *to, const uint16_t *a, const uint16_t *b,
 {
     amx_start(true, true, NULL, 0);
     for (int64_t p = 0; p < tiles; p++)
-        amx_step(true, true, a + p * TILE_NUMBERS, b + p * TILE_NUMBERS, next * TILE_NUMBERS);
+        amx_step(true, true, a + p * TILE_NUMBERS, b + p * TILE_NUMBERS, next * TILE_NUMBERS, NULL);
     amx_store(true, true, to, BLOCK);
     __asm__ volatile("" ::: "memory");
 }

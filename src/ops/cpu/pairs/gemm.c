@@ -1,7 +1,6 @@
 /* Matrix products of operands that are rounded to bf16, with f32 sums, on x86-64 with AMX or AVX512-BF16.
  *
- * A block of b, packed, stays in the second-level cache while strips of rows of a pass by, each packed into the first level. Fetching
- * ahead what comes next of a, or where results go, wins nothing: caches foresee both, and instructions for it cost 5 %. */
+ * A block of b, packed, stays in the second-level cache while strips of rows of a pass by, each packed into the first level. */
 #include <assert.h>
 
 #include "ops/cpu/bf16.h"
@@ -35,19 +34,23 @@ struct panel {
     block_fn *block;
     struct pairs_target target;
     int64_t each;                       /* rows of a piece */
+    bool far;                           /* a and the result */
 };
 
 /* Rows of a from row i on, packed. */
 static void run_rows(const struct panel *p, const uint16_t *packed, int64_t i, int64_t rows)
 {
-    const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, across = up_to(p->columns, BLOCK) / BLOCK;
-    for (int64_t n = 0; n < up_to(rows, BLOCK) / BLOCK * across; n++) {
+    const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, across = up_to(p->columns, BLOCK) / BLOCK, blocks = up_to(rows, BLOCK) / BLOCK * across;
+    const int64_t places = PAIRS_PLACES * tiles;
+    struct ahead ahead = ahead_of(either_lines(p->a, i + rows, rows, p->rows, p->depth), blocks * places);
+    for (int64_t n = 0; n < blocks; n++) {
         const int64_t row = n / across * BLOCK, column = n % across * BLOCK;
         const struct pairs_block k = {.a = packed + row * tiles * TILE_DEPTH, .b = p->b + column * tiles * TILE_DEPTH, .tiles = tiles,
-                                      .rows = least(BLOCK, rows - row), .columns = least(BLOCK, p->columns - column)};
+                                      .rows = least(BLOCK, rows - row), .columns = least(BLOCK, p->columns - column), .ahead = p->far ? &ahead : NULL};
         struct pairs_target t = p->target;
         t.c += (i + row) * t.ldc + column;
         t.bias = t.bias ? t.bias + column : NULL;
+        ahead_begin(&ahead, result_lines(&k, &t), places);
         p->block(&k, &t);
     }
 }
@@ -78,7 +81,7 @@ static void run_all(const struct gemm *g, block_fn *block)
     const int64_t most = B_NUMBERS / each / BLOCK * BLOCK;
     const struct pairs_either a = either_of(g->a, g->a_bf16, g->a_row, g->a_col);
     const struct pairs_either b = either_of(g->b, g->b_bf16, g->b_transposed ? g->ldb : 1, g->b_transposed ? 1 : g->ldb);
-    struct panel p = {.rows = g->m, .b = room->b, .block = block};
+    struct panel p = {.rows = g->m, .b = room->b, .block = block, .far = is_far(g->m, g->n, g->k)};
     for (int64_t j = 0; j < g->n; j += most)
         for (int64_t first = 0; first < g->k; first += each) {
             p.depth = least(each, g->k - first);

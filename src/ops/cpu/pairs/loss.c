@@ -194,7 +194,7 @@ PAIRS_INLINE void chain_block(const bool two_rows, const bool two_columns, const
             make_due(c, w, i, n - 2, &due);
         }
     for (int64_t p = 0; p < tiles && !in_thirds(c); p++) {
-        amx_step(two_rows, two_columns, a + p * TILE_NUMBERS, b + p * TILE_NUMBERS, tiles * TILE_NUMBERS);
+        amx_step(two_rows, two_columns, a + p * TILE_NUMBERS, b + p * TILE_NUMBERS, tiles * TILE_NUMBERS, NULL);
         if (n > 1)
             make(c, w, i, n - 2, (struct span){rows * p / tiles, rows * (p + 1) / tiles});
     }
@@ -235,7 +235,7 @@ static void chain_back(const struct chain *c, const struct sweep *w, int64_t i, 
     const int64_t tiles = up_to(w->columns, TILE_DEPTH) / TILE_DEPTH;
     float *out = c->out + i * c->s.deep;
     for (int64_t f = 0; f < c->s.width; f += BLOCK) {
-        const struct pairs_block k = {c->between, c->back + f * tiles * TILE_DEPTH * c->s.each, tiles, rows, least(BLOCK, up_to(c->s.width, TILE) - f)};
+        const struct pairs_block k = {c->between, c->back + f * tiles * TILE_DEPTH * c->s.each, tiles, rows, least(BLOCK, up_to(c->s.width, TILE) - f), NULL};
         if (in_thirds(c))
             add_block(out + f, c->s.deep, &k);
         else

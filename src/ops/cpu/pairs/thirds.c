@@ -37,18 +37,23 @@ struct panel {
     const uint16_t *b;
     struct pairs_target target;
     int64_t each;               /* blocks of rows of a piece */
+    bool far;                   /* a and the result */
 };
 
 /* A block of rows, from row i on. */
 static void run_rows(const struct panel *p, uint16_t *packed, int64_t i)
 {
     const int64_t tiles = up_to(p->depth, TILE_DEPTH) / TILE_DEPTH, strip = THIRDS * tiles * TILE_DEPTH, rows = least(BLOCK, p->rows - i);
+    const int64_t places = THIRDS_STEPS * tiles, across = up_to(p->columns, BLOCK) / BLOCK;
+    struct ahead ahead = ahead_of(either_lines(either_of(p->a.from, NULL, p->a.row, p->a.step), i + BLOCK, BLOCK, p->rows, p->depth), across * places);
     struct pairs_target t = p->target;
     t.c += i * t.ldc;
     thirds_pack_rows(packed, (struct pairs_side){p->a.from + i * p->a.row, p->a.row, p->a.step}, rows, p->depth);
     for (int64_t j = 0; j < p->columns; j += BLOCK, t.c += BLOCK) {
+        const struct pairs_block k = {.a = packed, .b = p->b + j * strip, .tiles = tiles, .rows = rows, .columns = least(BLOCK, p->columns - j), .ahead = p->far ? &ahead : NULL};
         t.bias = p->target.bias ? p->target.bias + j : NULL;
-        run_block(&(struct pairs_block){.a = packed, .b = p->b + j * strip, .tiles = tiles, .rows = rows, .columns = least(BLOCK, p->columns - j)}, &t);
+        ahead_begin(&ahead, result_lines(&k, &t), places);
+        run_block(&k, &t);
     }
 }
 
@@ -76,7 +81,7 @@ void cpu_gemm_thirds(const struct gemm *g)
 {
     const int64_t deep = equal_part(g->k, DEPTH_MOST, TILE_DEPTH), columns = equal_part(g->n, B_NUMBERS / deep / BLOCK * BLOCK, BLOCK);
     uint16_t *packed = ((struct thirds_room *)gemm_room()->bf16)->b;
-    struct panel p = {.rows = g->m, .b = packed};
+    struct panel p = {.rows = g->m, .b = packed, .far = is_far(g->m, g->n, g->k)};
     const int64_t blocks = piece_count(g->m, BLOCK);
     for (int64_t j = 0; j < g->n; j += columns)
         for (int64_t first = 0; first < g->k; first += deep) {

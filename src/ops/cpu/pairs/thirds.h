@@ -174,11 +174,16 @@ PAIRS_INLINE void thirds_step(const int n, const bool two_rows, const bool two_c
 PAIRS_INLINE void thirds_product(const bool two_rows, const bool two_columns, const struct pairs_block *k, float *to, int64_t to_row)
 {
     const int64_t next = k->tiles * THIRDS_NUMBERS;
+    struct ahead h = k->ahead ? *k->ahead : (struct ahead){0};
     amx_start(two_rows, two_columns, NULL, 0);
     for (int64_t p = 0; p < next; p += THIRDS_NUMBERS)
         UNROLL(6)
-        for (int n = 0; n < THIRDS_STEPS; n++)
+        for (int n = 0; n < THIRDS_STEPS; n++) {
             thirds_step(n, two_rows, two_columns, k->a + p, k->b + p, next);
+            ahead_ask(&h);
+        }
+    if (k->ahead)
+        *k->ahead = h;
     amx_store(two_rows, two_columns, to, to_row);
 }
 

@@ -3,9 +3,10 @@
 #ifndef HONE_OPS_CPU_PAIRS_TILES_H
 #define HONE_OPS_CPU_PAIRS_TILES_H
 
-#include "ops/cpu/pairs/pack.h"
+#include "ops/cpu/pairs/ahead.h"
 
 enum { BLOCK = 2 * TILE };              /* rows and columns of a block at most */
+enum { PAIRS_PLACES = 4 };              /* of a step along k, where it asks for what is ahead */
 
 /* Where sums go: c = scale sums + bias, or added to it. */
 struct pairs_target {
@@ -21,7 +22,17 @@ struct pairs_block {
     const uint16_t *a, *b;
     int64_t tiles;
     int64_t rows, columns;
+    struct ahead *ahead;                /* what it asks for; NULL: nothing */
 };
+
+/* Products of less than so much memory, of `a` and the result, find it in the second-level cache. */
+enum { AHEAD_BYTES = 256 << 10 };
+static inline bool is_far(int64_t rows, int64_t columns, int64_t depth) { return rows * (columns + depth) * (int64_t)sizeof(float) >= AHEAD_BYTES; }
+
+static inline struct lines result_lines(const struct pairs_block *k, const struct pairs_target *t)
+{
+    return lines_of(t->c, k->rows, k->columns * (int64_t)sizeof *t->c, t->ldc * (int64_t)sizeof *t->c);
+}
 
 /* sums (rows, BLOCK) to where they go. */
 static inline void pairs_finish(const struct pairs_block *k, const struct pairs_target *t, const float *sums)
@@ -83,22 +94,32 @@ static inline void amx_end(void) { _tile_release(); }
     } while (0)
 #define AMX_STORE(tile, i, j) _tile_stored(tile, to + (i) * TILE * to_row + (j) * TILE, (size_t)to_row * 4)
 
-/* One step along k: a tile of each strip. two_rows and two_columns are constants. */
-PAIRS_INLINE void amx_step(const bool two_rows, const bool two_columns, const uint16_t *a, const uint16_t *b, int64_t next)
+/* Places behind an instruction, and what is asked for there. */
+#define AMX_ADD_ASK(sums, rows, columns, h)        \
+    do {                                           \
+        _tile_dpbf16ps(sums, rows, columns);       \
+        if (h)                                     \
+            ahead_ask(h);                          \
+        else                                       \
+            AMX_SPACE();                           \
+    } while (0)
+
+/* One step along k: a tile of each strip. two_rows and two_columns are constants, and whether there is an h. */
+PAIRS_INLINE void amx_step(const bool two_rows, const bool two_columns, const uint16_t *a, const uint16_t *b, int64_t next, struct ahead *h)
 {
     AMX_LOAD(6, b);
     AMX_LOAD(4, a);
-    AMX_ADD(0, 4, 6);
+    AMX_ADD_ASK(0, 4, 6, h);
     if (two_columns) {
         AMX_LOAD(7, b + next);
-        AMX_ADD(1, 4, 7);
+        AMX_ADD_ASK(1, 4, 7, h);
     }
     if (two_rows) {
         AMX_LOAD(5, a + next);
-        AMX_ADD(2, 5, 6);
+        AMX_ADD_ASK(2, 5, 6, h);
     }
     if (two_rows && two_columns)
-        AMX_ADD(3, 5, 7);
+        AMX_ADD_ASK(3, 5, 7, h);
 }
 
 /* Sums begin with `from`, or with zero where it is NULL. */
@@ -131,9 +152,16 @@ PAIRS_INLINE void amx_store(const bool two_rows, const bool two_columns, float *
 PAIRS_INLINE void amx_product(const bool two_rows, const bool two_columns, const struct pairs_block *k, const float *from, int64_t from_row,
                               float *to, int64_t to_row)
 {
+    const int64_t next = k->tiles * TILE_NUMBERS;
     amx_start(two_rows, two_columns, from, from_row);
-    for (int64_t p = 0; p < k->tiles; p++)
-        amx_step(two_rows, two_columns, k->a + p * TILE_NUMBERS, k->b + p * TILE_NUMBERS, k->tiles * TILE_NUMBERS);
+    if (k->ahead) {
+        struct ahead h = *k->ahead;
+        for (int64_t p = 0; p < next; p += TILE_NUMBERS)
+            amx_step(two_rows, two_columns, k->a + p, k->b + p, next, &h);
+        *k->ahead = h;
+    } else
+        for (int64_t p = 0; p < next; p += TILE_NUMBERS)
+            amx_step(two_rows, two_columns, k->a + p, k->b + p, next, NULL);
     amx_store(two_rows, two_columns, to, to_row);
 }
 
