@@ -92,15 +92,19 @@ enum status folder_check(const struct train_options *o, struct error *err)
 enum status folder_check_trace(const char *out, struct error *err)
 {
     struct owned o;
-    const enum status st = owned_read(&o, out, err);
+    enum owned_state state;
+    enum status st = owned_read(&o, out, err);
     if (st != OK)
         return st;
-    const char *report = owned_by(&o, "trace.json");
-    if (report)
-        error_set(err, BAD_INPUT, "'%s/trace.json' is of a report of hone %s, and --profile would write its own there; give "
-                  "another --out", out, report);
+    st = owned_look(&o, out, TRACE_OWNER, "trace.json", &state, err);
+    if (st == OK && state == OWNED_OTHER)
+        st = error_set(err, BAD_INPUT, "'%s/trace.json' is of a report of hone %s, and --profile would write its own there; give "
+                       "another --out", out, owned_by(&o, "trace.json"));
+    else if (st == OK && state != OWNED_MISSING && state != OWNED_INTACT)
+        st = error_set(err, BAD_INPUT, "'%s/trace.json' is there, and no recording that is known here wrote it; move it away, or give "
+                       "another --out", out);
     owned_release(&o);
-    return report ? BAD_INPUT : OK;
+    return st;
 }
 
 /* Another may have come and gone since the folder was checked. */

@@ -183,7 +183,8 @@ enum status left_check_same(const char *out, const struct config *c, struct erro
 enum status left_check(const char *out, const struct config *c, struct error *err);
 /* Takes these away; the folder is locked. A kill on the way leaves what left_check knows. */
 enum status left_clear(const char *out, const struct config *c, struct error *err);
-/* Refuses where a report's trace.json is: a run that records writes its own. */
+/* Refuses where a trace.json is that no recording of a run wrote, as the list of core/owned.h has it: a run that records writes its own. */
+#define TRACE_OWNER "train"
 enum status folder_check_trace(const char *out, struct error *err);
 /* Of some samples of the data, and how many there are; val: of those of validation, too. */
 enum status data_hash(uint64_t *out, const struct dataset *d, int64_t seq, bool val, struct error *err);

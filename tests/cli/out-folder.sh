@@ -48,7 +48,17 @@ ok generate run --tokens 3
 refused 2 "hone: 'run/trace.json' is of a report of hone profile, and --profile would write its own there; give another --out" \
     train tiny.yaml --steps 900 --out run --resume --profile 801:802
 ok train tiny.yaml --out recorded --profile 1:2
-refused 2 "hone: 'recorded/trace.json' is there, and no report that is known here wrote it; $away" profile tiny.yaml --steps 1 --out recorded
+refused 2 "hone: 'recorded/trace.json' is of a report of hone train; give another --out" profile tiny.yaml --steps 1 --out recorded
+# a trace that a recording wrote is replaced by the next one of the run; one that is the user's, or that the user changed, stays
+steps=$(python3 -c 'import json; print(json.load(open("recorded/run.json"))["steps"])')
+ok train tiny.yaml --out recorded --resume --steps $((steps + 2)) --profile $((steps + 1)):$((steps + 2))
+json recorded/trace.json "[e['args']['step'] for e in j['traceEvents'] if e.get('cat') == 'step'] == [$steps + 1, $steps + 2]"
+mkdir theirs
+echo precious | tee theirs/trace.json >recorded/trace.json
+known="is there, and no recording that is known here wrote it; $away"
+refused 2 "hone: 'theirs/trace.json' $known" train tiny.yaml --out theirs --profile 1:2
+refused 2 "hone: 'recorded/trace.json' $known" train tiny.yaml --out recorded --resume --steps $((steps + 4)) --profile $((steps + 3)):$((steps + 4))
+[ "$(cat theirs/trace.json recorded/trace.json)" = "$(printf 'precious\nprecious')" ] && [ "$(ls -A theirs)" = trace.json ] || fail "not as it was: $(ls -A theirs)"
 
 # ---- a config that is in the way is the user's, and so are files of other names that a run writes
 for name in config.yaml nodes.jsonl forgetting.json run.json; do
