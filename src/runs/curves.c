@@ -14,11 +14,14 @@ static double tokens_at(const struct run_curves *c, int64_t step)
     return step > c->step && isfinite(c->tokens_each) ? c->tokens + round((double)(step - c->step) * c->tokens_each) : c->tokens;
 }
 
-/* A run that was stopped behind its last log has made steps whose time no log has: they took what those before them did. */
-static double unlogged_s(const struct run_curves *c, double begin)
+static double rate_of(const struct metrics_line *l) { return l->overall_per_s >= 0 ? l->overall_per_s : l->steps_per_s; }
+
+/* A run that was stopped behind its last log has made steps whose time no log has: they took what those before them did, or, where there is no log before
+ * them, those of the next one. */
+static double unlogged_s(const struct run_curves *c, double begin, const struct metrics_line *next)
 {
-    const double steps = round(begin) - (double)c->step;
-    return c->part_per_s > 0 && steps > 0 ? steps / c->part_per_s : 0;
+    const double steps = round(begin) - (double)c->step, per_s = c->part_per_s > 0 ? c->part_per_s : rate_of(next);
+    return per_s > 0 && steps > 0 ? steps / per_s : 0;
 }
 
 /* The clock of a run begins anew with every resume: it goes back, or, where the first log behind the resume was late, its steps per second say that it
@@ -29,11 +32,11 @@ static void count_time(struct run_curves *c, const struct metrics_line *l)
         return;
     const double begin = l->overall_per_s >= 0 ? (double)l->step - l->overall_per_s * l->seconds : NAN;
     if (l->seconds < c->part_s || begin > c->part_begin + 0.5)
-        c->before_s += c->part_s + unlogged_s(c, begin);
+        c->before_s += c->part_s + unlogged_s(c, begin, l);
     if (begin > c->part_begin)
         c->part_begin = begin;
     c->part_s = l->seconds;
-    c->part_per_s = l->overall_per_s >= 0 ? l->overall_per_s : l->steps_per_s;
+    c->part_per_s = rate_of(l);
     c->seconds = c->before_s + c->part_s;
 }
 

@@ -225,6 +225,21 @@ static void test_steps_without_a_log(void **state)
     runs_release(&r);
 }
 
+/* The processes up to step 30 have left no log: their steps took what those of the first one that has did. */
+static void test_parts_without_a_log(void **state)
+{
+    (void)state;
+    struct runs r;
+    struct error err;
+    put_config("w", config);
+    put_file("w", "metrics.jsonl", PART(45, 1.5, 10));
+    assert_ok(run_read_curves(opened(&r, "w"), 100, &err), err);
+    assert_near(r.run[0].curves->seconds, 4.5, 1e-9, "seconds");
+    assert_near(r.run[0].curves->tokens, 1440, 1e-9, "tokens");
+    assert_near(r.run[0].tokens_per_s, 320, 1e-9, "tokens/s");
+    runs_release(&r);
+}
+
 /* The clock begins anew with a resume; tokens go on. Lines that go back, or are none, are counted and left out. */
 static void test_curves(void **state)
 {
@@ -448,6 +463,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_curves, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_time_of_parts, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_steps_without_a_log, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_parts_without_a_log, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_found_and_sorted, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_best_of_how_many, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_names_of_many_bytes, make_root, remove_root),
