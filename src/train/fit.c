@@ -192,18 +192,38 @@ static enum status largest_batch(const struct config *c, double limit, struct br
     return st;
 }
 
+/* The most that is asked for: a larger one that the config has is, too. */
+static int64_t most_asked(const struct config_train *t) { return t->batch_size > LARGEST_BATCH_MOST ? t->batch_size : LARGEST_BATCH_MOST; }
+
+/* Between what is known to fit and what is known not to: of the config's own batch it is said, so it is asked. */
+static enum status try_own(const struct config *c, double limit, struct bracket *k, struct error *err)
+{
+    const int64_t own = c->train.batch_size;
+    double bytes;
+    if (own <= k->low || own >= k->high)
+        return OK;
+    const enum status st = bytes_at(c, own, &bytes, err);
+    if (st == OK && bytes <= limit) {
+        k->low = own;
+        k->low_bytes = bytes;
+    }
+    return st;
+}
+
 /* What fits into one limit fits into the next. */
 static enum status largest_batches(const struct config *c, const double *bytes, int64_t *batch, int n, struct error *err)
 {
     struct bracket k = {.low = 1};
     enum status st = bytes_at(c, 1, &k.low_bytes, err);
     for (int i = 0; i < n && st == OK; i++) {
-        k.high = LARGEST_BATCH_MOST + 1;
+        k.high = most_asked(&c->train) + 1;
         k.high_bytes = 0;
         batch[i] = 0;
         if (k.low_bytes > bytes[i])
             continue;
         st = largest_batch(c, bytes[i], &k, err);
+        if (st == OK)
+            st = try_own(c, bytes[i], &k, err);
         batch[i] = k.low;
     }
     return st;
@@ -232,11 +252,11 @@ static const char *savers_words(int savers)
 /* Whether they are worth a word: more than what is on already. */
 static bool saves(const struct memory_fit *f, int savers) { return f->most[savers] > f->most[0] && !(f->narrow && (savers & SAVE_BF16)); }
 
-static void put_most(const struct memory_fit *f, char out[FIT_WORDS], size_t used)
+static void put_most(const struct memory_fit *f, int64_t asked, char out[FIT_WORDS], size_t used)
 {
     for (int s = 0; s < SAVERS && used < FIT_WORDS; s++)
         if (!s || saves(f, s))
-            used += (size_t)snprintf(out + used, FIT_WORDS - used, "%s%s%lld%s%s", s ? ", " : "", f->most[s] >= LARGEST_BATCH_MOST ? "over " : "",
+            used += (size_t)snprintf(out + used, FIT_WORDS - used, "%s%s%lld%s%s", s ? ", " : "", f->most[s] >= asked ? "over " : "",
                                      (long long)f->most[s], s ? " with " : "", savers_words(s));
 }
 
@@ -262,7 +282,7 @@ const char *memory_fit_words(const struct memory_fit *f, const struct config_tra
     } else
         used += (size_t)snprintf(out + used, FIT_WORDS - used, "does not fit, and no other: the model is too large");
     if (f->most[best] > 0)
-        put_most(f, out, used);
+        put_most(f, most_asked(train), out, used);
     return out;
 }
 

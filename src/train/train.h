@@ -163,7 +163,7 @@ enum { MEMORY_WORDS = 192 };
 const char *train_memory_warning(const struct config *c, double bytes, char out[MEMORY_WORDS]);
 
 /* About the largest train.batch_size whose step fits into so many bytes (n of them, ascending) of a GPU, as planned; 0: not even one sample does.
- * `*_MOST`: so many fit, and more were not asked for. Needs no GPU. As the config is but without recompute; or with what saves memory. */
+ * `*_MOST`, or the config's own where that is more: so many fit, and more were not asked for; the config's own is never judged by guess. Needs no GPU. As the config is but without recompute; or with what saves memory. */
 enum { LARGEST_BATCH_MOST = 1 << 16 };
 enum { SAVE_BF16 = 1, SAVE_RECOMPUTE = 2, SAVERS = 4 };         /* flags; so many sets of them */
 enum status train_largest_batches(const struct config *c, int savers, const double *bytes, int64_t *batch, int n, struct error *err);

@@ -240,6 +240,23 @@ static void test_largest_after_nearly(void **state)
     assert_true(batch[0] < LARGEST_BATCH_MOST && batch[1] == LARGEST_BATCH_MOST);
 }
 
+/* The config's own batch is asked for: above what is searched for, and where the search stops before it. */
+static void test_largest_of_own(void **state)
+{
+    (void)state;
+    struct config c = config_of("recompute: off"), there = c;
+    there.device = DEVICE_CUDA;
+    const int64_t own[] = {LARGEST_BATCH_MOST + 1, LARGEST_BATCH_MOST * 3, 1000, 1017, 1033};
+    struct error err;
+    for (int i = 0; i < 5; i++) {
+        const double exact = planned(there, own[i], 1), bytes[] = {exact - 1, exact, 1e15};
+        int64_t batch[3];
+        c.train.batch_size = own[i];
+        assert_ok(train_largest_batches(&c, 0, bytes, batch, 3, &err), err);
+        assert_true(batch[0] < own[i] && batch[1] >= own[i] && batch[2] == (own[i] > LARGEST_BATCH_MOST ? own[i] : LARGEST_BATCH_MOST));
+    }
+}
+
 /* What saves memory lets more in; what it lets in fits when it is on. */
 static void test_savers(void **state)
 {
@@ -290,6 +307,8 @@ static void test_words_on_memory(void **state)
     check_words(1, none, "on a GPU of 12 GB: a batch of 1 does not fit, and no other: the model is too large");
     check_words(4, only, "on a GPU of 12 GB: a batch of 4 fits with optimize.recompute: on; largest: 0, 4 with optimize.recompute: on, 7 with bf16 and recompute");
     check_words(8, many, "on a GPU of 12 GB: a batch of 8 fits; largest: over 65536");
+    check_words(65537, (struct memory_fit){.most = {65537, 65537, 65537, 65537}}, "on a GPU of 12 GB: a batch of 65537 fits; largest: over 65537");
+    check_words(131072, many, "on a GPU of 12 GB: a batch of 131072 does not fit: try 65536 with train.accumulate: 2; largest: 65536");
 }
 
 static int asked, stop_at;
@@ -335,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_a_limit_holds_with_scratch),
         cmocka_unit_test(test_a_limit_that_is_missed),
         cmocka_unit_test(test_largest_batches),
+        cmocka_unit_test(test_largest_of_own),
         cmocka_unit_test(test_largest_after_nearly),
         cmocka_unit_test(test_savers),
         cmocka_unit_test(test_words_on_memory),
