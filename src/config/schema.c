@@ -101,7 +101,7 @@ static const struct config_key rows[] = {
     REAL(train.clip,             "1.0",      0, 1e9,       "largest global gradient norm; 0: no clipping"),
     INT(train.accumulate,        "1",        1, 1 << 20,   "batches whose gradients make one optimizer step"),
     INT(train.seed,              "42",       0, 0x1p53,    "seed of weights, data order and dropout"),
-    WORD(train.on_nan,           "stop",     on_nans,      "when the loss or gradient norm is not finite"),
+    WORD(train.on_nan,           "stop",     on_nans,      "when the loss or gradient norm is not finite: the run ends, or the step is left out; after 100 such steps in a row the run ends all the same"),
     PATH(train.init,                                       "start from these weights: a checkpoint, a safetensors file, or a model folder of others (docs/bring.md)"),
 
     INT(k1.k,                    "5",        1, 1024,      "nodes that are updated in a step"),

@@ -8,12 +8,14 @@ enum { MOST_SKIPS_IN_A_ROW = 100, RUNAWAY_STEPS = 10 };
 
 static enum status refuse_step(const struct loop *l, int64_t step, struct step_metrics m, struct error *err)
 {
-    char after[96] = "the weights are kept as they were before it";
+    char after[96] = "the weights are kept as they were before it", row[64] = "";
+    if (l->skipped_in_a_row >= MOST_SKIPS_IN_A_ROW)
+        snprintf(row, sizeof row, "%d steps in a row were left out, and that is the most; ", MOST_SKIPS_IN_A_ROW);
     if (step < l->step)
         snprintf(after, sizeof after, "its update was left out, and the run ends after step %lld, where this was read",
                  (long long)l->step);
-    return error_set(err, BAD_INPUT, "step %lld: loss is %g and the gradient norm %g; %s. Try a lower train.lr (now %g), a "
-                     "longer train.warmup, train.clip: 1.0%s", (long long)step, m.loss, m.norm, after, l->run.config.train.lr,
+    return error_set(err, BAD_INPUT, "step %lld: loss is %g and the gradient norm %g; %s%s. Try a lower train.lr (now %g), a "
+                     "longer train.warmup, train.clip: 1.0%s", (long long)step, m.loss, m.norm, row, after, l->run.config.train.lr,
                      l->run.config.train.on_nan == ON_NAN_STOP ? ", or train.on_nan: skip" : "");
 }
 

@@ -55,6 +55,9 @@ run train tiny.yaml --steps 400 --set train.lr=10 --set train.clip=0 --set train
     --set train.schedule=constant --set train.on_nan=skip --set eval.every=0 --set log.every=20 --set optimize.passes=async-metrics --out give-up
 [ "$code" = 2 ] || fail "exit code $code, expected 2"
 [ "$(sed -n 's/^hone: step \([0-9]*\): loss is .*/\1/p' err)" = $((step + 99)) ] || fail "gave up elsewhere: $(cat err)"
+grep -q '; 100 steps in a row were left out, and that is the most; ' err || fail "not a word on why it gave up: $(cat err)"
+json give-up/run.json 'j["state"] == "nan" and "100 steps in a row were left out" in j["reason"]'
+! grep -q 'in a row' stop/run.json || fail "a run that skips nothing: $(cat stop/run.json)"
 grep -q '^\[40\] loss nan | .* | [0-9]* skipped$' out || fail "no log line with the skipped steps: $(cat out)"
 lines give-up/metrics.jsonl 'any(l["loss"] is null and l["skipped"] > 0 for l in j)'
 finite give-up
