@@ -1,9 +1,11 @@
 /* hone bench */
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench.h"
+#include "core/arena.h"
 #include "core/delay.h"
 #include "lib/peaks.h"
 #include "report/report.h"
@@ -95,24 +97,21 @@ static void judge_by_peaks(struct config *c, struct peaks *peaks, struct bench_r
     r->mfu_percent = 100 * reached / *peak;
 }
 
-static enum status bench_case(const char *name, const struct text_list *sets, double seconds, struct output *out,
-                              struct error *err)
+static enum status bench_case(const struct config *given, double seconds, struct output *out, struct error *err)
 {
     struct bench_component list[BENCH_COMPONENTS];
     char words[THREADS_WORDS];          /* the table says how many */
     int n = 0;
-    struct config c;
+    struct config c = *given;
     struct bench_result r;
     struct peaks peaks;
-    enum status st = config_load(&c, name, sets->item, sets->n, err);
-    if (st == OK && !out->batches)
+    if (!out->batches)
         train_settle_threads(&c, words);
-    if (st == OK)
-        st = known_peaks(&c, &peaks, NULL, err);
+    enum status st = known_peaks(&c, &peaks, NULL, err);
     if (st == OK && out->batches)
         return bench_batches(&c, out->batches, seconds, &peaks, out->results, err);
     if (st == OK)
-        st = bench_run(&c, seconds, &peaks, &r, out->components ? list : NULL, &n, err);
+        st = bench_run(&c, seconds, &peaks, &stop_requested, &r, out->components ? list : NULL, &n, err);
     if (st != OK)
         return st;
     judge_by_peaks(&c, &peaks, &r);
@@ -128,6 +127,33 @@ static enum status bench_case(const char *name, const struct text_list *sets, do
     out->started = true;
     if (out->components)
         print_components(list, n, &r);
+    return OK;
+}
+
+/* All before the first is measured: a name that is wrong costs no time. */
+static enum status load_cases(struct config **out, const struct text_list *cases, const struct text_list *sets, struct error *err)
+{
+    enum status st = OK;
+    struct config *list = *out = xcalloc((size_t)cases->n, sizeof *list);
+    for (int i = 0; i < cases->n && st == OK; i++)
+        st = config_load(&list[i], cases->item[i], sets->item, sets->n, err);
+    return st;
+}
+
+/* Once there is a result, who stops gets it. */
+static enum status bench_cases(const struct config *cases, int n, double seconds, struct output *out, struct error *err)
+{
+    int done = 0;
+    enum status st = OK;
+    while (done < n && st == OK && (!done || !stop_requested)) {
+        if (done)
+            install_stop_handler();
+        st = bench_case(&cases[done], seconds, out, err);
+        done += st == OK;
+    }
+    if (!done || done == n || (st != OK && !err->stopped))
+        return st;
+    fprintf(stderr, "stopped before all cases were measured: %d of %d\n", done, n);
     return OK;
 }
 
@@ -188,11 +214,13 @@ int cmd_bench(int argc, char **argv)
     if (threads != INT64_MIN)
         sets.item[sets.n++] = threads_set;
     struct output to = {.results = json ? json_array() : NULL, .components = by_component, .batches = batches.text ? &sizes : NULL};
-    enum status st = OK;
+    struct config *configs;
+    enum status st = load_cases(&configs, &cases, &sets, &err);
     if (batches.text)
         install_stop_handler();
-    for (int i = 0; i < cases.n && st == OK; i++)
-        st = bench_case(cases.item[i], &sets, seconds, &to, &err);
+    if (st == OK)
+        st = bench_cases(configs, cases.n, seconds, &to, &err);
+    free(configs);
     if (json && st == OK) {
         json_t *j = json_pack("{s:O}", batches.text ? "sweeps" : "results", to.results);
         st = print_document(j, 9, &err);

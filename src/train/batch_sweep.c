@@ -20,7 +20,7 @@ static enum status time_point(struct batch_sweep *s, struct batch_point *p, cons
     struct config at = bench_config(c);
     struct bench_result r;
     at.train.batch_size = p->batch;
-    const enum status st = bench_run(&at, o->seconds / ROUNDS, o->peaks, &r, NULL, NULL, err);
+    const enum status st = bench_run(&at, o->seconds / ROUNDS, o->peaks, NULL, &r, NULL, NULL, err);
     if (st == CANNOT && err->no_memory) {           /* it fits by the plan, and is not to be had */
         p->fits = false;
         return OK;

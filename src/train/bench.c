@@ -20,19 +20,25 @@ static double warm_up_s(const struct model_run *r, double seconds)
 }
 
 /* Turns until the time is up, behind a warm-up that is not counted. */
-static enum status time_steps(struct model_run *r, struct loader *l, double seconds, double *times, int64_t *n, int64_t *steps,
+/* A turn, unless it was stopped. */
+static enum status turn(struct model_run *r, struct loader *l, int64_t steps, const volatile sig_atomic_t *stop, struct turn_time *t, struct error *err)
+{
+    return stop && *stop ? error_stopped(err, "stopped before the steps were timed") : model_run_turn(r, l, steps, NULL, t, err);
+}
+
+static enum status time_steps(struct model_run *r, struct loader *l, double seconds, const volatile sig_atomic_t *stop, double *times, int64_t *n, int64_t *steps,
                               struct gpu_watch *gpu, struct error *err)
 {
     enum status st = OK;
     struct turn_time t = {.step_s = seconds};
     const double begin = clock_s();
     while (st == OK && clock_s() - begin < warm_up_s(r, seconds))
-        st = model_run_turn(r, l, 1, NULL, &t, err);
+        st = turn(r, l, 1, stop, &t, err);
     *steps = model_run_turn_steps(r, t.step_s);
     gpu_watch_look(gpu, NULL);
     const double start = clock_s();
     for (*n = 0; st == OK && *n < MOST_STEPS && (*n < FEWEST_STEPS || clock_s() - start < seconds * 0.9); times[(*n)++] = t.step_s)
-        st = model_run_turn(r, l, *steps, NULL, &t, err);
+        st = turn(r, l, *steps, stop, &t, err);
     return st;
 }
 
@@ -93,7 +99,7 @@ static enum status bench_loader(struct loader **out, const struct model_run *r, 
     return model_run_loader(out, r, 0, ahead ? (int)c->data.workers : 0, ahead ? (int)c->data.prefetch : 1, err);
 }
 
-enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,
+enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, const volatile sig_atomic_t *stop, struct bench_result *out,
                       struct bench_component *components, int *n_components, struct error *err)
 {
     const struct config known = bench_config(c);
@@ -113,7 +119,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
     const struct delay delay = delay_begin();
     if (st == OK) {
         gpu_watch_begin(&gpu, r.backend->address);
-        st = time_steps(&r, l, seconds, times, &n, &steps, &gpu, err);
+        st = time_steps(&r, l, seconds, stop, times, &n, &steps, &gpu, err);
     }
     if (st == OK) {
         gpu_watch_look(&gpu, NULL);

@@ -297,8 +297,8 @@ struct bench_component {
 enum { BENCH_COMPONENTS = 11 };
 
 /* Times whole training steps of a configuration on random tokens for about `seconds`; the peaks give MFU. With `components`
- * (room for BENCH_COMPONENTS; may be NULL) some more steps are measured op by op. */
-enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, struct bench_result *out,
+ * (room for BENCH_COMPONENTS; may be NULL) some more steps are measured op by op. *stop (may be NULL) set while steps are timed: an error that says so. */
+enum status bench_run(const struct config *c, double seconds, const struct peaks *peaks, const volatile sig_atomic_t *stop, struct bench_result *out,
                       struct bench_component *components, int *n_components, struct error *err);
 
 /* A JSON string of any bytes; what is not UTF-8 becomes question marks. */

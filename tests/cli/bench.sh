@@ -42,6 +42,17 @@ at = head.index("threads") + len("threads")
 assert [r.split()[0] for r in rows] == ["tiny", "größe-μ"] and all(r[at - 1] == "1" and r[at] == " " for r in rows), rows
 PY
 
+# stopped in the second case: the first one is reported
+cp tiny.yaml second.yaml
+"$HONE" bench tiny.yaml second.yaml tiny.yaml --threads 1 --seconds 3 --json >out 2>err &
+pid=$!
+sleep 1
+until [ $(( 0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 16384 )) != 0 ]; do sleep 0.05; done        # SIGTERM is caught: the second
+kill -INT $pid
+wait $pid || fail "a bench that was stopped in its second case ended with $?: $(cat err)"
+json out '[r["case"] for r in j["results"]] == ["tiny"]'
+[ "$(cat err)" = "stopped before all cases were measured: 1 of 3" ] || fail "$(cat err)"
+
 # ---- --batches: throughput and memory against the batch size, with a word for each
 ok bench tiny.yaml --threads 1 --seconds 0.1 --batches 1,2,3,1048576 --set model.dim=64 --set model.seq=128 --json
 json out 'list(j) == ["sweeps"] and j["sweeps"][0]["case"] == "tiny" and j["sweeps"][0]["given"] == 2 and j["sweeps"][0]["threads"] == 1'
@@ -90,6 +101,9 @@ refused 2 "hone: --components is of one batch size; give it without --batches" b
 
 places="'configs', 'SRC/configs' and 'EXE/share/hone/configs'"
 refused 2 "hone: there is no config 'nosuch': looked for 'nosuch.yaml' in $places; shipped configs are $(shipped)" bench nosuch
+start_s=$(date +%s)
+refused 2 "hone: there is no config 'nosuch': looked for 'nosuch.yaml' in $places; shipped configs are $(shipped)" bench tiny.yaml nosuch --seconds 60
+[ $(($(date +%s) - start_s)) -lt 30 ] || fail "a case was measured before the names were looked at"
 refused 2 "hone: there is no config 'lecture': looked for 'lecture.yaml' in $places; did you mean 'lecture-gpt-b4'?" bench lecture
 refused 2 "hone bench: --device is 'tpu'; choose cpu or cuda; did you mean 'cpu'?" bench tiny.yaml --device tpu
 refused 2 "hone: --set threads=-1: threads is -1; it must be from 0 to 4096" bench tiny.yaml --threads -1
