@@ -103,12 +103,14 @@ static void print_result(const struct compared *c, const char *folder, bool publ
         printf("\nthe same command goes on from here; runs are kept in %s/runs\n", shown(folder));
 }
 
-static enum status compare(struct compared *c, const char *folder, bool json, struct error *err)
+/* *code: the exit code, where it is OK. */
+static enum status compare(struct compared *c, const char *folder, bool json, int *code, struct error *err)
 {
     enum status st = make_runs(c, folder, err);
     if (st == OK && !(c->document = forget_json(&c->f)))
         st = error_no_memory(err, "the report", 1 << 16);
     const bool publish = st == OK && any_done(&c->f);
+    *code = c->f.interrupted && !publish ? STOPPED_CODE : OK;
     if (publish)
         st = report_folder_publish(folder, REPORT_FORGET, write_files, c, err);
     if (st == OK && json)
@@ -159,6 +161,7 @@ int cmd_forget(int argc, char **argv)
     }
     struct error err;
     char folder[REPORT_FOLDER_MAX];
+    int code = OK;
     if (ranks_check_alone("forget", &err) != OK)
         return ranks_refuse(&err);
     struct compared *c = calloc(1, sizeof *c);
@@ -172,7 +175,7 @@ int cmd_forget(int argc, char **argv)
     if (st == OK)
         st = report_folder_check(folder, REPORT_FORGET, &err);
     if (st == OK)
-        st = compare(c, folder, json, &err);
+        st = compare(c, folder, json, &code, &err);
     compared_free(c);
-    return st == OK ? OK : report_error(&err);
+    return st == OK ? code : report_error(&err);
 }

@@ -97,6 +97,16 @@ ok forget random.yaml --seeds 1 --out straight --set train.steps=400 --set check
 cmp stopped/runs/random-seed1/forgetting.json straight/runs/random-seed1/forgetting.json || fail "it went on to other losses"
 json stopped/report.json 'j["runs_done"] == 2 and not j["interrupted"] and j["verdicts"][0]["beats_random"] == "cannot be said"'
 
+# stopped before a run is done: there is no result yet
+"$HONE" forget random.yaml --seeds 1 --out early --set train.steps=1000000 --set checkpoint.every=0 --json >out 2>err &
+pid=$!
+for i in $(seq 200); do [ -s early/runs/random-seed1/metrics.jsonl ] && break; sleep 0.05; done
+kill -INT $pid
+code=0
+wait $pid || code=$?
+[ "$code" = 130 ] && [ ! -e early/report.json ] || fail "a forget that was stopped before a run was done ended with $code: $(cat err)"
+json out 'j["interrupted"] and j["runs_done"] == 0'
+
 # refused before anything is trained
 rm -rf none
 refused 2 "hone forget: CONFIG... is missing; \`hone forget --help\` shows examples" forget
