@@ -6,8 +6,11 @@
 /* What is no config may be a key or a section that was misspelt. */
 static int refuse(const char *name, struct error *err)
 {
-    const char *near = access(name, F_OK) ? config_nearest(name) : NULL;
-    if (near)
+    const bool no_file = access(name, F_OK) != 0;
+    const char *near = no_file ? config_nearest(name) : NULL;
+    if (no_file && config_is_like_key(name))
+        config_unknown(name, err);
+    else if (near)
         error_add(err, "; or did you mean `hone config %s`?", near);
     return report_error(err);
 }

@@ -181,6 +181,8 @@ void config_print_reference(FILE *to);
  * section and no key of that name. */
 bool config_print_keys(const char *of, FILE *to);
 bool config_is_key(const char *name);                   /* a key or a section */
+bool config_is_like_key(const char *name);              /* behind the name of a section, and no file of YAML */
+enum status config_unknown(const char *name, struct error *err);        /* refuses a key that there is not, with what may have been meant */
 const char *config_nearest(const char *asked);          /* the key or section that may have been meant; NULL: none is near */
 /* A whole file with every key at its default and a comment to each, which config_load reads. */
 void config_print_example(FILE *to);

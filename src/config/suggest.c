@@ -74,12 +74,25 @@ static void list_around(const char *asked, char *out, size_t size)
     config_join(out + used, size - (size_t)used, items, n, ", ", " and ");
 }
 
-enum status config_refuse_unknown(struct config_reader *r, struct config_place at, const char *name)
+bool config_is_like_key(const char *name)
+{
+    const char *dot = strchr(name, '.'), *end = strrchr(name, '.');
+    return dot && dot > name && strcmp(end, ".yaml") && strcmp(end, ".yml") && config_section_find(name, (size_t)(dot - name)) >= 0;
+}
+
+enum status config_unknown(const char *name, struct error *err)
 {
     char shown[CONFIG_SHOWN_MAX], others[512];
     const char *meant = config_nearest(name);
     if (meant)
-        return config_refuse(r, at, "there is no key '%s'; did you mean '%s'?", config_shown(shown, name), meant);
+        return error_set(err, BAD_INPUT, "there is no key '%s'; did you mean '%s'?", config_shown(shown, name), meant);
     list_around(name, others, sizeof others);
-    return config_refuse(r, at, "there is no key '%s'; %s", config_shown(shown, name), others);
+    return error_set(err, BAD_INPUT, "there is no key '%s'; %s", config_shown(shown, name), others);
+}
+
+enum status config_refuse_unknown(struct config_reader *r, struct config_place at, const char *name)
+{
+    struct error why;
+    config_unknown(name, &why);
+    return config_refuse(r, at, "%s", why.text);
 }

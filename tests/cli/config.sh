@@ -30,8 +30,10 @@ grep -qx '  lr: 0.5' out && grep -qx '  weight_decay: .*' out || fail "not the w
 run config trian
 [ "$code" = 2 ] && grep -q "^hone: there is no config 'trian': looked for 'trian.yaml' in " err || fail "exit code $code: $(cat err)"
 grep -q '; or did you mean `hone config train`?$' err || fail "no word about the section: $(cat err)"
-run config train.lrr
-[ "$code" = 2 ] && grep -q '; or did you mean `hone config train.lr`?$' err || fail "no word about the key: $(cat err)"
+refused 2 "hone: there is no key 'train.lrr'; did you mean 'train.lr'?" config train.lrr
+refused 2 "hone: there is no key 'eval.foo'; section eval has every, batches and batch_size" config eval.foo
+run config train.yaml
+[ "$code" = 2 ] && grep -q "^hone: there is no file 'train.yaml' in " err || fail "a file's name is taken for a key: $(cat err)"
 
 # What would be left out is refused.
 refused 2 "hone: --example shows every key at its default, and not 'quickstart'; leave one of them out" config quickstart --example
