@@ -216,6 +216,14 @@ static bool has(const struct tokenizer *v, uint32_t code_point, int32_t *from)
     return *from < v->n && v->code_points[*from] == code_point;
 }
 
+/* Files are the user's; of the corpus, only which domain it is. */
+static const char *advice(const struct text *t, int missing)
+{
+    if (t->is_corpus)
+        return "set data.domain to one that it was trained on, or train with this one";
+    return missing == 1 ? "take it out, or train with it" : "take them out, or train with them";
+}
+
 /* Refuses marks that the vocabulary does not have, by their names. */
 static enum status check_known(const struct text *t, const struct tokenizer *v, const int32_t *seen, struct error *err)
 {
@@ -233,7 +241,7 @@ static enum status check_known(const struct text *t, const struct tokenizer *v, 
     if (!missing)
         return OK;
     return error_set(err, BAD_INPUT, "'%s' holds %d character%s that the vocabulary of %d does not have: %s%s; %s", t->name, missing,
-                     missing == 1 ? "" : "s", v->n, names, missing > NAMED ? ", ..." : "", missing == 1 ? "take it out, or train with it" : "take them out, or train with them");
+                     missing == 1 ? "" : "s", v->n, names, missing > NAMED ? ", ..." : "", advice(t, missing));
 }
 
 /* ---- stores ---- */

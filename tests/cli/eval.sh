@@ -213,7 +213,7 @@ refused 2 "hone: --set train.seed=3: $as" eval tiny --set train.seed=3
 refused 2 "hone: --set data.domains=cod: data.domains holds 'cod', and there is no such file; choose prose, code, formulas or a text file; did you mean 'code'?" \
     eval tiny --set data.domains=cod
 refused 2 "hone: --set data.domain=kode: data.domain is 'kode'; choose prose, code or formulas; did you mean 'code'?" eval tiny --set data.domain=kode
-refused 2 "hone: 'the built-in corpus' holds 19 characters that the vocabulary of 49 does not have: '%' (U+0025), '(' (U+0028), ')' (U+0029), '*' (U+002A), '+' (U+002B), ...; take them out, or train with them" \
+refused 2 "hone: 'the built-in corpus' holds 19 characters that the vocabulary of 49 does not have: '%' (U+0025), '(' (U+0028), ')' (U+0029), '*' (U+002A), '+' (U+002B), ...; set data.domain to one that it was trained on, or train with this one" \
     eval tiny --set data.domain=code
 refused 2 "hone eval: --split is 'test'; choose train or validation" eval tiny --split test
 refused 2 "hone: --batches must be at least 1, not 0" eval tiny --batches 0
