@@ -110,7 +110,8 @@ static void print_text(const struct eval_result *r, enum part part)
 {
     printf("checkpoint  %s, step %lld\n", shown(r->checkpoint), (long long)r->step);
     printf("data        %s\n", shown(r->data));
-    printf("part        %s%s\n", (const char *[]){"validation", "training", "all, in whole windows"}[part], r->interrupted ? ", stopped before the end of it" : "");
+    const char *const all = r->lines ? "all, by lines" : "all, in whole windows";
+    printf("part        %s%s\n", (const char *[]){"validation", "training", all}[part], r->interrupted ? ", stopped before the end of it" : "");
     if (r->n)
         print_table(r);
     else

@@ -99,6 +99,7 @@ static void fill(struct eval_result *r, const struct trained *t, const struct da
 {
     const int n = dataset_domains(d);
     r->step = t->checkpoint.step;
+    r->lines = t->config.data.samples == SAMPLES_LINES;
     snprintf(r->checkpoint, sizeof r->checkpoint, "%s", t->checkpoint.path);
     snprintf(r->data, sizeof r->data, "%s", dataset_describe(d));
     r->all = sum_up(r->domains, n);

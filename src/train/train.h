@@ -260,6 +260,7 @@ struct eval_result {
     int n;                              /* domains; 0: the data has none */
     struct config_names names;          /* that names above point into */
     bool interrupted;                   /* not all of it was looked at */
+    bool lines;                         /* its samples are lines, not windows */
 };
 
 /* The loss of a model on its data, or on other data that its tokenizer can read. Samples count once each. */

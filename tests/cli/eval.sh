@@ -104,6 +104,9 @@ bits        X per token, X per byte
 tokens      32
 END
 same "hone eval with DATA as text" said wanted
+ok train tiny.yaml --set data.samples=lines --set data.source=text --set data.path=copy.txt --out by-lines
+ok eval by-lines few.txt
+grep -qx 'part        all, by lines' out || fail "lines are told as windows: $(cat out)"
 # all of it, also where the run had a part of its own data; a part that is asked for
 ok train tiny.yaml --set data.source=text --set data.path=copy.txt --set data.max_chars=1000 --out part
 ok eval part few.txt --json
