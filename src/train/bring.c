@@ -111,6 +111,13 @@ static enum status find_tokenizer(struct import *im, struct import_result *r, st
     return OK;
 }
 
+/* Data that is brought to the model later is read by what it knows: with another tokenizer data.tokens says nothing. */
+static void give_tokens(struct config *c, enum tokenizer_kind kind)
+{
+    if (kind == TOKENIZER_BYTE || kind == TOKENIZER_CHAR)
+        c->data.tokens = kind == TOKENIZER_BYTE ? TOKENS_BYTE : TOKENS_CHAR;
+}
+
 static json_t *manifest_of(const struct import *im, const struct import_result *r)
 {
     char *config = config_text(&r->config);         /* NULL makes nothing of all of it */
@@ -191,6 +198,7 @@ enum status import_run(const char *path, const struct import_options *o, struct 
         describe(r, &im, path);
         r->tensors = im.n;
         st = find_tokenizer(&im, r, err);
+        give_tokens(&r->config, im.tokenizer.kind);
     }
     if (st == OK)
         st = save(&im, r, err);

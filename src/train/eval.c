@@ -114,8 +114,8 @@ static enum status open_data(struct dataset **out, const struct trained *t, bool
     const bool bytes = t->config.data.tokens == TOKENS_BYTE, has_bytes = t->tokenizer.kind == TOKENIZER_BYTE;
     const bool by_symbol = has_bytes || t->tokenizer.kind == TOKENIZER_CHAR;         /* with another tokenizer data.tokens says nothing */
     if (bytes != has_bytes && by_symbol)
-        return error_set(err, BAD_INPUT, "data.tokens is %s, and the model was trained on %ss; leave it", bytes ? "byte" : "char",
-                         has_bytes ? "byte" : "character");
+        return error_set(err, BAD_INPUT, "data.tokens is %s, and the model was trained on %ss; set data.tokens to %s", bytes ? "byte" : "char",
+                         has_bytes ? "byte" : "character", has_bytes ? "byte" : "char");
     enum status st = dataset_open_for(out, &t->config, &t->tokenizer, err);
     if (st == OK && !train && !dataset_samples(*out, SPLIT_VAL))
         st = error_set(err, BAD_INPUT, "there is no validation data; set data.val_fraction or data.val_path, or take --split train");

@@ -70,7 +70,7 @@ json out 'j["tokens"] > 900'
 printf 'Straße 7 für Éva und ихней, weit und breit, und weiter\n%.0s' 1 2 3 4 5 6 7 8 >other.txt
 refused 2 "hone: 'other.txt' holds 14 characters that the vocabulary of 25 does not have: 'S' (U+0053), 'a' (U+0061), 'b' (U+0062), 'd' (U+0064), 'f' (U+0066), ...; take them out, or train with them" \
     eval text --set data.path=other.txt
-refused 2 "hone: data.tokens is byte, and the model was trained on characters; leave it" eval text --set data.path=copy.txt --set data.tokens=byte
+refused 2 "hone: data.tokens is byte, and the model was trained on characters; set data.tokens to char" eval text --set data.path=copy.txt --set data.tokens=byte
 refused 2 "hone: there is no validation data; set data.val_fraction or data.val_path, or take --split train" \
     eval text --set data.path=copy.txt --set data.val_fraction=0
 ok train tiny.yaml --set data.tokens=byte --out bytes

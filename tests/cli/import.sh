@@ -115,6 +115,16 @@ ok eval runs/back --set data.source=corpus --set data.chars=20000 --batches 1
 ok train tiny.yaml --set data.tokens=byte --out runs/bytes
 ok export runs/bytes --to torch --out torch-bytes
 grep -q '^tokens      256 bytes, ' out || fail "what became of the bytes: $(cat out)"
+ok export runs/bytes --to hf --out hf-bytes
+for wrong in '' '--set data.tokens=char'; do
+    rm -rf runs/back-bytes
+    ok import hf-bytes $wrong --out runs/back-bytes
+    ok eval runs/back-bytes words.txt --json && cp out wanted
+    ok eval runs/bytes words.txt --json
+    for f in out wanted; do sed -n 's/^  "loss": \([0-9]*\.[0-9]\{4\}\).*/\1/p' $f >$f.loss; done
+    same "the loss of bytes that were imported" wanted.loss out.loss
+done
+refused 2 "hone: data.tokens is char, and the model was trained on bytes; set data.tokens to byte" eval runs/back-bytes words.txt --set data.tokens=char
 
 # what --to torch writes has hone's names: train.init reads it, with its tokens, and import does not
 ok train tiny.yaml --steps 1 --out runs/chars-1
