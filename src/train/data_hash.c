@@ -5,31 +5,60 @@
 #include "core/arena.h"
 #include "train/train_int.h"
 
-enum { SAMPLES_LOOKED_AT = 32 };
+/* Data of no more tokens, padding counted, is looked at whole, in half a second; of more, files may differ in a place that is not looked at. */
+enum { TOKENS_ALL = 1 << 24, SAMPLES_LOOKED_AT = 32 };
 
-/* Samples from all over the data; files may differ in a place that is not looked at. */
-static enum status hash_split(XXH3_state_t *h, const struct dataset *d, enum split split, int64_t seq, struct error *err)
+/* Samples from all over the data, `most` of them. */
+static enum status hash_samples(XXH3_state_t *h, const struct dataset *d, enum split split, int64_t seq, int64_t most, struct error *err)
 {
     const int64_t n = dataset_samples(d, split);
     int32_t *tokens = xcalloc((size_t)seq * 2, sizeof *tokens);
     enum status st = OK;
     XXH3_64bits_update(h, &n, sizeof n);
-    for (int64_t i = 0; i < SAMPLES_LOOKED_AT && i < n && st == OK; i++) {
-        st = dataset_sample(d, split, n <= SAMPLES_LOOKED_AT ? i : n / SAMPLES_LOOKED_AT * i, tokens, tokens + seq, NULL, err);
+    for (int64_t i = 0; i < most && i < n && st == OK; i++) {
+        st = dataset_sample(d, split, n <= most ? i : n / most * i, tokens, tokens + seq, NULL, err);
         XXH3_64bits_update(h, tokens, (size_t)seq * 2 * sizeof *tokens);
     }
     free(tokens);
     return st;
 }
 
-enum status data_hash(uint64_t *out, const struct dataset *d, int64_t seq, bool val, struct error *err)
+/* Tokens behind the last sample count: with more of them, the border between training and validation moves. */
+static enum status hash_domain(XXH3_state_t *h, const struct dataset *d, enum split split, int64_t seq, struct error *err)
+{
+    const int64_t tokens = dataset_tokens(d, split);
+    XXH3_64bits_update(h, &tokens, sizeof tokens);
+    return hash_samples(h, d, split, seq, dataset_samples(d, split) <= TOKENS_ALL / seq ? TOKENS_ALL : SAMPLES_LOOKED_AT, err);
+}
+
+enum status data_hash(uint64_t *out, const struct dataset *d, enum split split, int64_t seq, struct error *err)
+{
+    XXH3_state_t *h = xneed(XXH3_createState());
+    enum status st = OK;
+    XXH3_64bits_reset(h);
+    for (int i = 0; i < dataset_domains(d) && st == OK; i++)
+        st = hash_domain(h, dataset_domain(d, i), split, seq, err);
+    *out = XXH3_64bits_digest(h);
+    XXH3_freeState(h);
+    return st;
+}
+
+enum status data_hash_of_some(uint64_t *out, const struct dataset *d, int64_t seq, struct error *err)
 {
     XXH3_state_t *h = xneed(XXH3_createState());
     XXH3_64bits_reset(h);
-    enum status st = hash_split(h, d, SPLIT_TRAIN, seq, err);
-    if (st == OK && val && dataset_samples(d, SPLIT_VAL))
-        st = hash_split(h, d, SPLIT_VAL, seq, err);
+    const enum status st = hash_samples(h, d, SPLIT_TRAIN, seq, SAMPLES_LOOKED_AT, err);
     *out = XXH3_64bits_digest(h);
     XXH3_freeState(h);
+    return st;
+}
+
+enum status model_run_hash(uint64_t *out, struct model_run *r, enum split split, struct error *err)
+{
+    enum status st = OK;
+    if (!r->hashed[split])
+        st = data_hash(&r->hash[split], r->dataset, split, r->config.model.seq, err);
+    r->hashed[split] = st == OK;
+    *out = r->hash[split];
     return st;
 }

@@ -79,7 +79,13 @@ enum status ranks_compare(const struct config *c, const struct dataset *data, st
     struct identity mine = {.program = program_hash()};
     if (dist_size(d) == 1)
         return OK;
-    enum status st = dist_agree(d, data_hash(&mine.data, data, c->model.seq, true, err), err);
+    uint64_t of[2];
+    enum status st = data_hash(&of[SPLIT_TRAIN], data, SPLIT_TRAIN, c->model.seq, err);
+    if (st == OK)
+        st = data_hash(&of[SPLIT_VAL], data, SPLIT_VAL, c->model.seq, err);
+    if (st == OK)
+        mine.data = XXH3_64bits(of, sizeof of);
+    st = dist_agree(d, st, err);
     return st == OK ? compare_identities(d, mine, err) : st;
 }
 

@@ -77,8 +77,37 @@ static enum status same_tree(const struct config *was, const struct config *now,
     return OK;
 }
 
+static bool is_hash(const char *text, uint64_t hash)
+{
+    char has[32];
+    snprintf(has, sizeof has, "%016llx", (unsigned long long)hash);
+    return !strcmp(text, has);
+}
+
+/* A checkpoint of before there were hashes of whole splits has one of some samples, or none. */
+static enum status same_samples(struct model_run *r, const struct checkpoint *ck, struct error *err)
+{
+    const char *some = json_string_value(json_object_get(ck->manifest, "data")),
+               *train = json_string_value(json_object_get(ck->manifest, "train_data")),
+               *val = json_string_value(json_object_get(ck->manifest, "val_data")), *other = NULL;
+    uint64_t hash;
+    enum status st = OK;
+    if (train || some)
+        st = train ? model_run_hash(&hash, r, SPLIT_TRAIN, err) : data_hash_of_some(&hash, r->dataset, r->config.model.seq, err);
+    if (st == OK && (train || some) && !is_hash(train ? train : some, hash))
+        other = "data";
+    if (st == OK && val && !other)
+        st = model_run_hash(&hash, r, SPLIT_VAL, err);
+    if (st == OK && val && !other && !is_hash(val, hash))
+        other = "validation data";
+    if (st != OK || !other)
+        return st;
+    return error_set(err, BAD_INPUT, "cannot resume '%s': the %s holds other samples than it held; bring it back, or start a new run "
+                     "with another --out, from these weights with train.init", ck->path, other);
+}
+
 /* The files may have moved, but they must hold what they held. */
-static enum status same_data(const struct model_run *r, const struct checkpoint *ck, struct error *err)
+static enum status same_data(struct model_run *r, const struct checkpoint *ck, struct error *err)
 {
     const struct dataset *all = r->dataset;
     for (int i = 0; r->stage_steps && i < dataset_domains(all); i++) {
@@ -94,23 +123,13 @@ static enum status same_data(const struct model_run *r, const struct checkpoint 
     if (was != now)
         return error_set(err, BAD_INPUT, "cannot resume '%s': the data had %lld training samples and has %lld now; bring "
                          "the data back, or start a new run with another --out", ck->path, was, now);
-    const char *had = json_string_value(json_object_get(ck->manifest, "data"));
-    char has[32];
-    uint64_t hash;
-    const enum status st = had ? data_hash(&hash, r->dataset, r->config.model.seq, false, err) : OK;
-    if (st != OK)
-        return st;
-    snprintf(has, sizeof has, "%016llx", (unsigned long long)(had ? hash : 0));
     json_t *tokens = tokenizer_json(dataset_tokenizer(r->dataset));
     if (!tokens)
         return error_set(err, CANNOT, "out of memory while '%s' was compared with the data", ck->path);
     const bool same = json_equal(tokens, json_object_get(ck->manifest, "tokenizer"));
     json_decref(tokens);
-    if (same && had && strcmp(had, has))
-        return error_set(err, BAD_INPUT, "cannot resume '%s': the data holds other samples than it held; bring it back, or start a new run "
-                         "with another --out, from these weights with train.init", ck->path);
-    return same ? OK : error_set(err, BAD_INPUT, "cannot resume '%s': the data has other characters than it had; bring "
-                                 "the data back, or start a new run with another --out", ck->path);
+    return same ? same_samples(r, ck, err) : error_set(err, BAD_INPUT, "cannot resume '%s': the data has other characters than it had; bring "
+                                                       "the data back, or start a new run with another --out", ck->path);
 }
 
 /* What may change and has: whoever resumes a run with another config should see it. */

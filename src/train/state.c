@@ -163,20 +163,21 @@ json_t *domain_samples_json(const struct dataset *d)
 }
 
 /* Data that cannot be read just now is no reason to save nothing. */
-static json_t *data_json(const struct model_run *r)
+static json_t *data_json(struct model_run *r, enum split split)
 {
     uint64_t hash;
     struct error ignored;
-    const bool known = data_hash(&hash, r->dataset, r->config.model.seq, false, &ignored) == OK;
+    const bool known = dataset_samples(r->dataset, split) && model_run_hash(&hash, r, split, &ignored) == OK;
     return known ? json_sprintf("%016llx", (unsigned long long)hash) : json_null();
 }
 
 /* What a manifest holds beyond the tensors; NULL: no memory. */
-static json_t *extra_json(const struct model_run *r, const struct carried *carried)
+static json_t *extra_json(struct model_run *r, const struct carried *carried)
 {
-    json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "name", json_text(r->config.name), "config", config_json(&r->config), "tokenizer",
+    json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "name", json_text(r->config.name), "config", config_json(&r->config), "tokenizer",
                      tokenizer_json(dataset_tokenizer(r->dataset)), "carried", carried_json(carried), "train_samples",
-                     (json_int_t)dataset_samples(r->dataset, SPLIT_TRAIN), "data", data_json(r));
+                     (json_int_t)dataset_samples(r->dataset, SPLIT_TRAIN), "train_data", data_json(r, SPLIT_TRAIN),
+                     "val_data", data_json(r, SPLIT_VAL));
     if (j && r->stage_steps && json_object_set_new(j, "domain_samples", domain_samples_json(r->dataset))) {
         json_decref(j);
         j = NULL;

@@ -64,6 +64,8 @@ struct model_run {
     const char *init_title;         /* whose they are, and of which types */
     char init_types[64];
     json_t *said;                   /* see said_of */
+    uint64_t hash[2];               /* of the data's splits, where `hashed`: model_run_hash */
+    bool hashed[2];
     char changed[CHANGED_MAX];      /* keys of the config that a resumed run did not have so: "train.lr 0.001 -> 0.0005"; empty: none */
 };
 
@@ -186,8 +188,12 @@ enum status left_clear(const char *out, const struct config *c, struct error *er
 /* Refuses where a trace.json is that no recording of a run wrote, as the list of core/owned.h has it: a run that records writes its own. */
 #define TRACE_OWNER "train"
 enum status folder_check_trace(const char *out, struct error *err);
-/* Of some samples of the data, and how many there are; val: of those of validation, too. */
-enum status data_hash(uint64_t *out, const struct dataset *d, int64_t seq, bool val, struct error *err);
+/* Of a split's tokens, and how many there are; of very many, of some samples. */
+enum status data_hash(uint64_t *out, const struct dataset *d, enum split split, int64_t seq, struct error *err);
+/* Of some samples of training: what manifests held once. */
+enum status data_hash_of_some(uint64_t *out, const struct dataset *d, int64_t seq, struct error *err);
+/* data_hash of a run's data, which is read for it once. */
+enum status model_run_hash(uint64_t *out, struct model_run *r, enum split split, struct error *err);
 enum status folder_write_config(const char *out, const struct config *c, struct error *err);
 
 /* What of a run is in no tensor, and is carried on so that a run that was stopped logs what one that was not does. */

@@ -111,8 +111,32 @@ text "the same libe" >data.txt
 refused 2 "hone: cannot resume 'text/checkpoints/step-00000020': the data has other characters than it had; $bring" "$@" --resume
 text "eht same line" >data.txt
 refused 2 "hone: cannot resume 'text/checkpoints/step-00000020': the data holds other samples than it held; bring it back, or start a new run with another --out, from these weights with train.init" "$@" --resume
+for change in '77s/he/eh/' '$a ha'; do         # anywhere; behind the last sample, where the border of validation moves
+    text "the same line" | sed "$change" >data.txt
+    refused 2 "hone: cannot resume 'text/checkpoints/step-00000020': the data holds other samples than it held; bring it back, or start a new run with another --out, from these weights with train.init" "$@" --resume
+done
 text "the same line" >moved.txt
 ok "$@" --set data.path=moved.txt --resume
+# validation data, too; a folder of before that was looked at goes on
+text "the same line" | head -40 >val.txt
+set -- train tiny.yaml --set data.source=text --set data.path=moved.txt --set data.val_path=val.txt --out valid
+ok "$@"
+sed -i 7s/same/seam/ val.txt
+refused 2 "hone: cannot resume 'valid/checkpoints/step-00000020': the validation data holds other samples than it held; bring it back, or start a new run with another --out, from these weights with train.init" \
+    "$@" --resume --steps 21
+edit() { python3 -c 'import json, sys; p = sys.argv[1] + "/manifest.json"; j = json.load(open(p)); exec(sys.argv[2]); json.dump(j, open(p, "w"))' "$@"; }
+before() {                                      # a manifest as it was once, with the checksum that it then has
+    edit $1 "del j['train_data'], j['val_data']; j['data'] = '$2'"
+    run eval $1
+    edit $1 "j['xxh3'] = '$(sed -n 's/.*its fields give \([0-9a-f]*\).*/\1/p' err)'"
+}
+cp -r valid old
+before old/checkpoints/step-00000020 0123456789abcdef
+refused 2 "hone: cannot resume 'old/checkpoints/step-00000020': the data holds other samples than it held; bring it back, or start a new run with another --out, from these weights with train.init" \
+    "$@" --out old --resume --steps 21
+rm -r old && cp -r valid old
+before old/checkpoints/step-00000020 d9dfa9db06a0052d
+ok "$@" --out old --resume --steps 21
 
 # ---- a line of the logs that cannot be read goes alone
 ok train tiny.yaml --out holes
