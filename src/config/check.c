@@ -220,14 +220,14 @@ static enum status check_data(struct config_reader *r)
     return OK;
 }
 
-/* A warm-up longer than the run is a contradiction only when one hand wrote both; a run that is cut short by --set or by a
- * file that leaves the warm-up to its default just has a shorter one. What a run kept names both, whoever wrote them, and has been trained. */
+/* A warm-up longer than the run is a contradiction where the steps were there when it was written; a run that is cut short by --set or
+ * that leaves the warm-up to its default just has a shorter one. What a run kept names both, whoever wrote them, and has been trained. */
 static bool warmup_is_meant(const struct config_reader *r)
 {
     if (r->saved)
         return false;
     const struct config_place warmup = r->places[index_of("train.warmup")], steps = r->places[index_of("train.steps")];
-    return (warmup.set && steps.set) || (!steps.set && !warmup.set && warmup.line && steps.line);
+    return warmup.set || (warmup.line && !steps.set);
 }
 
 static enum status check_train(struct config_reader *r)

@@ -92,7 +92,7 @@ static const struct config_key rows[] = {
     REAL(train.lr,               "3.0e-4",   0, 10,        "highest learning rate"),
     REAL(train.min_lr,           "0",        0, 10,        "learning rate at the end of the schedule"),
     WORD(train.schedule,         "cosine",   schedules,    "how the learning rate falls after the warm-up"),
-    INT(train.warmup,            "100",      0, INT32_MAX, "steps in which the learning rate rises to lr"),
+    INT(train.warmup,            "100",      0, INT32_MAX, "steps in which the learning rate rises to lr; left out, or with steps cut by --set: at most steps"),
     REAL(train.weight_decay,     "0.1",      0, 10,        "decoupled weight decay of AdamW"),
     BELOW(train.beta1,           "0.9",      0, 1,         "decay of AdamW's first moment"),
     BELOW(train.beta2,           "0.999",    0, 1,         "decay of AdamW's second moment"),

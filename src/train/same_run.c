@@ -132,6 +132,13 @@ static enum status same_data(struct model_run *r, const struct checkpoint *ck, s
                                                        "the data back, or start a new run with another --out", ck->path);
 }
 
+/* A warm-up that ends with the steps was cut to them, or is now: nobody changed it. */
+static bool follows_from_steps(const char *key, const struct config *was, const struct config *now)
+{
+    const struct config_train *a = &was->train, *b = &now->train;
+    return !strcmp(key, "train.warmup") && a->steps != b->steps && (a->warmup == a->steps || b->warmup == b->steps);
+}
+
 /* What may change and has: whoever resumes a run with another config should see it. */
 static void list_changes(char out[CHANGED_MAX], const struct config *was, const struct config *now)
 {
@@ -139,7 +146,8 @@ static void list_changes(char out[CHANGED_MAX], const struct config *was, const 
     size_t used = 0;
     *out = '\0';
     for (int at = 0; used < CHANGED_MAX && config_differ(&d, was, now, &at);)
-        used += (size_t)snprintf(out + used, CHANGED_MAX - used, "%s%s from %.60s to %.60s", used ? ", " : "", d.key, d.a, d.b);
+        used += (size_t)snprintf(out + used, CHANGED_MAX - used, "%s%s%s from %.60s to %.60s", used ? ", " : "",
+                                 follows_from_steps(d.key, was, now) ? "and with it " : "", d.key, d.a, d.b);
     if (used >= CHANGED_MAX)
         snprintf(out + CHANGED_MAX - 4, 4, "...");
 }

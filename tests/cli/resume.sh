@@ -75,6 +75,13 @@ ok train tiny.yaml --out done --resume --steps 30 --set train.lr=1e-4 --set thre
 ! grep '^changed' out || fail "nothing has changed"
 lines done/metrics.jsonl '[l["step"] for l in j if "loss" in l] == [5, 10, 15] + list(range(20, 31))'
 
+# ---- a warm-up that was left to its default is no longer than the steps, and grows with them
+sed 's/, warmup: 5//' tiny.yaml >plain.yaml
+ok train plain.yaml --out grown
+grep -qx '  warmup: 20' grown/config.yaml || fail "not cut to the steps: $(grep warmup grown/config.yaml)"
+ok train plain.yaml --out grown --resume --steps 24 --json
+grep -qxF "changed train.steps from 20 to 24, and with it train.warmup from 20 to 24" err || fail "a change that nobody made: $(cat err)"
+
 # ---- what must not change: the message names the key, and nothing in the folder changes
 tiny
 ok train tiny.yaml --out kept

@@ -466,7 +466,7 @@ static void test_bad_files(void **state)
                       "YAML file in UTF-8");
 }
 
-/* A run that is cut short has a shorter warm-up; only one hand that writes both numbers contradicts itself. */
+/* A run that is cut short has a shorter warm-up; who writes a warm-up beside fewer steps contradicts them. */
 static void test_short_runs(void **state)
 {
     (void)state;

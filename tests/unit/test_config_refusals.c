@@ -264,6 +264,10 @@ static void test_refuses_contradictions(void **state)
          "'t.yaml' line 2: data.samples is lines, and data.source bin has no lines; set data.samples to windows"},
         {GPT "train: {steps: 50, warmup: 100}", NULL,
          "'t.yaml' line 2: train.warmup is 100, and training ends after train.steps 50; it must be at most that"},
+        {GPT "train: {steps: 50}", "train.warmup=100",
+         "--set train.warmup=100: train.warmup is 100, and training ends after train.steps 50; it must be at most that"},
+        {GPT "train: {warmup: 2001}", NULL,
+         "'t.yaml' line 2: train.warmup is 2001, and training ends after train.steps 2000; it must be at most that"},
         {GPT "train: {min_lr: 0.001}", NULL,
          "'t.yaml' line 2: train.min_lr is 0.001, and the schedule falls from train.lr 0.0003; it must be at most "
          "that"},
