@@ -148,6 +148,69 @@ static void a_mask_reads_nothing(void **state)
     judged_release(&j);
 }
 
+/* ---- what chooses at random from the outputs makes data ---- */
+
+static void draw(struct model *m, const char *around, const char *name)
+{
+    if (around)
+        model_begin(m, around, MODEL_X);
+    model_begin(m, name, MODEL_X);
+    traced_idle(&m->t, 2);
+    model_end(m);
+    if (around)
+        model_end(m);
+}
+
+static void roll_out(struct model *m)
+{
+    m->no_grad = true;
+    model_forward(m);
+    draw(m, NULL, "multinomial");
+    model_read(m, "cudaStreamSynchronize");
+    m->no_grad = false;
+}
+
+static void a_rollout_is_no_evaluation(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = roll_out;
+    struct judged j = model_judge(&m, 0);
+    assert_not_found(&j, "eval-share");
+    judged_release(&j);
+}
+
+static void evaluate_with_dropout(struct model *m)     /* model.eval() was forgotten */
+{
+    m->no_grad = true;
+    draw(m, "dropout", "bernoulli_");
+    model_evaluate(m);
+    m->no_grad = true;
+    model_forward(m);
+    draw(m, "dropout", "bernoulli_");
+    model_read(m, "cudaStreamSynchronize");
+    m->no_grad = false;
+}
+
+static void evaluate_and_sample(struct model *m)       /* the next epoch's order, with WeightedRandomSampler */
+{
+    model_evaluate(m);
+    draw(m, NULL, "multinomial");
+}
+
+static void what_else_is_drawn_leaves_an_evaluation(void **state)
+{
+    (void)state;
+    static model_part *const ways[] = {evaluate_with_dropout, evaluate_and_sample};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct model m = model_new(HOST_BOUND);
+        m.end = ways[i];
+        struct judged j = model_judge(&m, 0);
+        assert_non_null(strstr(assert_found(&j, "eval-share")->cause, "between training steps"));
+        judged_release(&j);
+    }
+}
+
 static void evaluate_once(struct model *m)
 {
     if (m->step == m->steps - 1)
@@ -189,6 +252,8 @@ int main(void)
         cmocka_unit_test(a_frozen_network_is_no_evaluation),
         cmocka_unit_test(an_evaluation_is_read_somehow),
         cmocka_unit_test(a_mask_reads_nothing),
+        cmocka_unit_test(a_rollout_is_no_evaluation),
+        cmocka_unit_test(what_else_is_drawn_leaves_an_evaluation),
         cmocka_unit_test(one_evaluation_beside_a_reference_in_every_step),
         cmocka_unit_test(inference_alone_is_no_evaluation_between_steps),
     };

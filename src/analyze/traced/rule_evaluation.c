@@ -31,6 +31,7 @@ struct stretch {
     int ops;                                /* that work */
     bool read;                              /* the host reads a number of it */
     bool frozen;                            /* of a network that does not learn */
+    bool draws;                             /* chance chooses from what it gives: it makes data, as a rollout does */
 };
 
 /* A number, or a tensor that is brought to the host. What asks how many there are, such as indexing by a mask, does not read what was computed. */
@@ -45,6 +46,24 @@ static bool reads(const struct study *s, int32_t top)
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         if (!strcmp(plain, tensors[i]))
             return study_copy(s, top, "DtoH") != NULL;
+    return false;
+}
+
+/* Whether an outermost op draws at random: an action, a token. Masks of dropout are drawn, too, where somebody forgot model.eval(): that
+ * remains an evaluation. Normal noise is not asked for: models of images draw it for their inputs. */
+static bool draws(const struct study *s, int32_t top)
+{
+    static const char *const names[] = {"aten::multinomial", "aten::bernoulli", "aten::bernoulli_", "aten::exponential_"};
+    for (int32_t i = top; i < s->v->end[top]; i++) {
+        const char *name = view_name(s->v, i);
+        if (strstr(name, "dropout")) {
+            i = s->v->end[i] - 1;
+            continue;
+        }
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (!strcmp(name, names[k]))
+                return true;
+    }
     return false;
 }
 
@@ -65,6 +84,8 @@ static struct stretch stretch_from(const struct study *s, int32_t first)
         } else if (reads(s, s->top[i])) {
             r.read = true;
             read = read < 0 ? i : read;
+        } else {
+            r.draws |= read < 0 && draws(s, s->top[i]);     /* behind the read it is the next epoch's sampler */
         }
     }
     r.end = last + 1;
@@ -201,7 +222,7 @@ static struct stretches find_stretches(const struct study *s)
         struct stretch x = stretch_from(s, i);
         end = x.end;
         x.frozen = in_forward || !is_trained(s, &learn, x.first, x.end);
-        if (x.ops >= LEAST_OPS)
+        if (x.ops >= LEAST_OPS && !x.draws)
             add_stretch(&l, x);
     }
     free(learn.at);
