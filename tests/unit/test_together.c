@@ -217,6 +217,25 @@ static void a_cycle_that_lacks_ranks_is_left_out(void **state)
     release(&g);
 }
 
+/* A schedule that repeats in one process without ranks, and the trace of another one. */
+static void of_one_process_the_last_recording_goes_on(void **state)
+{
+    (void)state;
+    const double next = 1e8;
+    struct given g = {.traces = {on_host("t/vm_7.100.pt.trace.json", NULL, 0), later(on_host("t/vm_7.300.pt.trace.json.gz", NULL, 0), 2 * next),
+                                 later(on_host("t/vm_7.200.pt.trace.json", NULL, 0), next)}};
+    judge_given(&g);
+    assert_string_equal(said(&g), "several traces are of one process: the one that was recorded last is judged, and 2 are left out: "
+                        "'t/vm_7.100.pt.trace.json', 't/vm_7.200.pt.trace.json'\n");
+    assert_int_equal(g.j.d.n_ranks, 1);
+    assert_ptr_equal(g.j.d.trace, g.traces[1]);
+    release(&g);
+    struct given other = {.traces = {on_host("t/vm_7.100.pt.trace.json", NULL, 0), later(on_host("t/vm_77.200.pt.trace.json", NULL, 0), next)}};
+    judge_given(&other);
+    assert_non_null(strstr(said(&other), "are not ranks of one job"));
+    release(&other);
+}
+
 /* ---- ranks that are missing ---- */
 
 #define AMONG ": who waits for them is not seen, and the slowest may be among them\n"
@@ -285,6 +304,7 @@ int main(void)
         cmocka_unit_test(one_that_is_no_rank_is_left_out),
         cmocka_unit_test(of_each_rank_one_recording_goes_on),
         cmocka_unit_test(a_cycle_that_lacks_ranks_is_left_out),
+        cmocka_unit_test(of_one_process_the_last_recording_goes_on),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(many_missing_ranks_are_cut_short),
         cmocka_unit_test(a_single_rank_names_the_others),

@@ -1,18 +1,46 @@
 /* One trace for each rank. A profiler that records again and again (schedule's repeat) leaves several of each rank in one folder: those of one
- * cycle go on together, the last one that has most ranks. Ranks whose clocks are so far apart that none overlap have their last ones. */
+ * cycle go on together, the last one that has most ranks. Ranks whose clocks are so far apart that none overlap have their last ones. Traces of
+ * one process that does not say its rank are told by their names. */
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/traced/together.h"
 
 struct recording {
-    int at, rank;                           /* at: among all traces */
+    int at, rank;                           /* at: among all traces; rank: below -1 a number for the process, where the rank is unknown */
     int64_t first_ns, last_ns;
 };
 
-static struct recording recording_of(const struct diagnosis *d, int at)
+/* How much of the path names the process; 0: none of it does. */
+static size_t process_length(const char *path)
 {
-    const struct trace *t = d->trace;
-    struct recording r = {at, t->origin.rank, INT64_MAX, INT64_MIN};
+    const char *end = path ? strstr(path, ".pt.trace.json") : NULL, *from = end;
+    while (from && from > path && isdigit((unsigned char)from[-1]))
+        from--;
+    return from && from < end && from > path && from[-1] == '.' ? (size_t)(from - path) : 0;
+}
+
+bool is_one_process(const struct trace_origin *a, const struct trace_origin *b)
+{
+    const size_t n = process_length(a->path);
+    return n && n == process_length(b->path) && !strncmp(a->path, b->path, n);
+}
+
+/* -1: neither rank nor process is known. */
+static int rank_or_process(struct diagnosis **each, int at)
+{
+    const struct trace_origin *o = &each[at]->trace->origin;
+    for (int i = 0; o->rank < 0 && i <= at; i++)
+        if (is_one_process(&each[i]->trace->origin, o))
+            return -2 - i;
+    return o->rank;
+}
+
+static struct recording recording_of(struct diagnosis **each, int at)
+{
+    const struct trace *t = each[at]->trace;
+    struct recording r = {at, rank_or_process(each, at), INT64_MAX, INT64_MIN};
     for (int64_t i = 0; i < t->n; i++) {
         const int64_t end = t->events[i].start_ns + t->events[i].duration_ns;
         r.first_ns = t->events[i].start_ns < r.first_ns ? t->events[i].start_ns : r.first_ns;
@@ -95,8 +123,10 @@ static char *tell_cycle(struct diagnosis **each, const struct recording *all, in
     for (int i = 0; i < n; i++)
         if (!in[all[i].at])
             names = arena_printf(arena, "%s%s'%s'", names, out++ ? ", " : "", each[all[i].at]->trace->origin.path);
-    return arena_printf(arena, "several traces are of one rank: those that were recorded together last are judged, one of each rank, and %d %s left out: %s", out,
-                        out == 1 ? "is" : "are", names);
+    const char *are = out == 1 ? "is" : "are";
+    if (out == n - 1 && all[0].rank < 0)
+        return arena_printf(arena, "several traces are of one process: the one that was recorded last is judged, and %d %s left out: %s", out, are, names);
+    return arena_printf(arena, "several traces are of one rank: those that were recorded together last are judged, one of each rank, and %d %s left out: %s", out, are, names);
 }
 
 /* At one time a rank is one process: one of the two has a wrong number. One sentence is enough. */
@@ -104,7 +134,7 @@ static char *tell_twins(struct diagnosis **each, const struct recording *all, in
 {
     for (int i = 1; i < n; i++) {
         const struct recording *a = &all[i - 1], *b = &all[i];
-        if (a->rank == b->rank && in[a->at] && in[b->at])
+        if (a->rank >= 0 && a->rank == b->rank && in[a->at] && in[b->at])
             return arena_printf(&each[a->at]->arena, "'%s' and '%s' both say that they are rank %d; give each rank of a job once", each[a->at]->trace->origin.path,
                                 each[b->at]->trace->origin.path, a->rank);
     }
@@ -116,8 +146,8 @@ char *job_cycle(struct diagnosis **each, int n, bool *in)
     struct recording *all = xcalloc((size_t)n, sizeof *all);
     int known = 0;
     for (int i = 0; i < n; i++)
-        if (in[i] && each[i]->trace->origin.rank >= 0)
-            all[known++] = recording_of(each[i], i);
+        if (in[i] && rank_or_process(each, i) != -1)
+            all[known++] = recording_of(each, i);
     if (known)
         qsort(all, (size_t)known, sizeof *all, by_rank);
     const bool repeated = is_repeated(all, known);

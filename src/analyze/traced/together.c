@@ -1,6 +1,6 @@
 /* Which traces are ranks of one job. Traces that say their ranks are believed, unless sizes of the job
  * differ, or devices with nothing exchanged between them. One that does not say it must have run on the same device and taken part in a
- * collective that others have, too. */
+ * collective that others have, too. Those of one process are cycles of it. */
 #include "analyze/traced/together.h"
 
 #include <stdlib.h>
@@ -74,6 +74,8 @@ static bool is_all(const struct trace_origin *o) { return o->world_size == 1; }
 static bool fit(const struct traces *t, int a, int b)
 {
     const bool known = says_rank(origin(t, a)) && says_rank(origin(t, b));
+    if (is_one_process(origin(t, a), origin(t, b)))
+        return true;
     if (other_size(origin(t, a), origin(t, b)) || is_all(origin(t, a)) || is_all(origin(t, b)))
         return false;
     const bool device = same_device(t->each[a], t->each[b]), met = meet(&t->kinds[a], &t->kinds[b]);
