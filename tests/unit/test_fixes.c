@@ -52,6 +52,8 @@ static void a_form_is_for_the_device(void **state)
     assert_non_null(strstr(gpu, "torch.optim.Adagrad(model.parameters(), lr=lr, foreach=True)"));
     assert_null(strstr(gpu, "fused=True"));
     assert_non_null(strstr(text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "Adagrad", .device = "cpu"}), "fused=True"));
+    assert_non_null(strstr(text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "Adam"}), "fused=True)   # or foreach=True"));
+    assert_null(strstr(text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "Adam", .device = "cpu"}), "foreach"));
     assert_null(strstr(text_for(&a, "launch-bound", (struct fix_facts){.optimizer = "Adagrad"}), "CUDAGraph()"));       /* it cannot be captured */
     assert_non_null(strstr(text_for(&a, "unfused-optimizer", (struct fix_facts){.optimizer = "Adafactor"}), "torch.optim.Adafactor(model.parameters(), lr=lr, foreach=True)"));
     arena_release(&a);

@@ -48,6 +48,8 @@ const char *fix_optimizer(struct arena *a, const struct fix_facts *f)
 {
     const enum optimizer_form form = fix_optimizer_form(f);
     const char *text = form == OPTIMIZER_OWN || form == OPTIMIZER_AS_IT_IS ? own_optimizer_fix(a, f) : rule_text_find("unfused-optimizer")->fix_pytorch;
+    if (form == OPTIMIZER_FUSED && fix_is_for_cpu(f))
+        text = fix_replaced(a, text, "   # or foreach=True", "");           /* lists of tensors save launches: on a CPU they win nothing */
     return f->clips ? arena_printf(a, "%s\ntorch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, foreach=True)", text) : text;
 }
 
