@@ -198,6 +198,7 @@ struct diagnosis {
                                                the device's first event to its last where there is a device */
     struct trace_step mean;                 /* of the steps */
     int cold_steps;                         /* steps at the start that set the process up; left out of what is judged */
+    int judged_steps;                       /* of the others, around the middle: a long trace has more than are judged; 0: not known */
     bool device_lost;                       /* work was launched, but none of it was recorded */
     bool all_cold;                          /* there are no others: what a process does once is taken out, and nothing is sure */
     bool only_cut;                          /* the file was cut off within its only step: nothing is sure */

@@ -55,16 +55,30 @@ const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NO
     return out;
 }
 
+static const char *judged_words(const struct diagnosis *d, char out[64])
+{
+    const int all = d->n_steps - (d->all_cold ? 0 : d->cold_steps);
+    if (d->judged_steps > 0 && d->judged_steps < all)
+        snprintf(out, 64, "the %d of %d steps that %s judged", d->judged_steps, d->n_steps, d->judged_steps == 1 ? "is" : "are");
+    else
+        snprintf(out, 64, "the steps that are judged");
+    return out;
+}
+
 /* Two times of a recorded step on one page need a word. */
 const char *report_trace_recorded_note(const struct diagnosis *d, char out[RECORDED_NOTE_MOST])
 {
     static const double noticed = 0.005;
     const double recorded = d->corrected.recorded_us, mean = d->mean.total_us;
+    const bool device = d->gpu.total_us > 0;
     number_text a, b;
+    char judged[64];
     out[0] = '\0';
     if (d->n_steps > 1 && recorded > 0 && mean > 0 && fabs(recorded / mean - 1) >= noticed)
-        snprintf(out, RECORDED_NOTE_MOST, "%s as recorded: of the steps that are judged%s, each without what the device had left of steps before; the mean of all steps, with it, is %s.",
-                 report_show_us(recorded, a), d->cold_steps && !d->all_cold ? ", which are not the cold ones" : "", report_show_us(mean, b));
+        snprintf(out, RECORDED_NOTE_MOST, "%s as recorded: of %s%s%s; the mean of all steps%s is %s.", report_show_us(recorded, a), judged_words(d, judged),
+                 d->cold_steps && !d->all_cold ? ", which are not the cold ones" : "",
+                 device ? ", each without what the device had left of steps before" : d->judged_steps > 1 ? ", with the time between them" : "",
+                 device ? ", with it," : "", report_show_us(mean, b));
     return out;
 }
 

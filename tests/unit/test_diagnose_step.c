@@ -32,6 +32,24 @@ static void the_recorded_step_is_of_the_steps_that_are_replayed(void **state)
     judged_release(&j);
 }
 
+/* Long steps are judged around the middle, as many as fit. */
+static void it_is_known_how_many_steps_are_judged(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct traced m = traced_new();
+        for (int i = 0; i < 5; i++) {
+            traced_step_begin(&m, i);
+            for (int op = 0; op < (k ? 45000 : 100); op++)
+                traced_op(&m, "aten::mm", 40);
+            traced_step_end(&m);
+        }
+        struct judged j = trace_judge(m.trace, 0);
+        assert_int_equal(j.d.judged_steps, k ? 2 : 5);
+        judged_release(&j);
+    }
+}
+
 /* The host launches all of a step in 0.5 ms and runs ahead; the device takes 4 ms for it, 8 ms in every second step. */
 static struct traced device_steps(int steps, double before_us)
 {
@@ -339,6 +357,7 @@ int main(void)
         cmocka_unit_test(an_absurd_step_is_doubted),
         cmocka_unit_test(a_host_that_runs_ahead_does_not_make_the_given_step_absurd),
         cmocka_unit_test(the_recorded_step_is_of_the_steps_that_are_replayed),
+        cmocka_unit_test(it_is_known_how_many_steps_are_judged),
         cmocka_unit_test(a_device_that_fills_its_steps_sets_their_pace),
         cmocka_unit_test(one_odd_step_is_not_the_verdict_for_all), cmocka_unit_test(an_odd_step_of_a_cpu_says_how_many_ops_it_has), cmocka_unit_test(a_step_that_waits_for_its_data_is_not_odd),
         cmocka_unit_test(what_lies_between_missing_marks_is_part_of_no_step),

@@ -148,6 +148,26 @@ static void several_devices_are_said_to_count_together(void **state)
     free(t);
 }
 
+/* Of which steps it is, and of a device only where there is one. */
+static void the_recorded_step_says_which_steps_it_is_of(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    s.d.mean.total_us = 2 * s.d.corrected.recorded_us;
+    char *t = screen(&s, false);
+    assert_has(t, "  38.2 ms as recorded: of the steps that are judged, each without what the device had left of steps\n  before; the mean of all steps, with it, is 76.4 ms.\n");
+    free(t);
+    s.d.gpu.total_us = 0;
+    s.d.judged_steps = 1;
+    t = screen(&s, false);
+    assert_has(t, "  38.2 ms as recorded: of the 1 of 4 steps that is judged; the mean of all steps is 76.4 ms.\n");
+    free(t);
+    s.d.judged_steps = 4;
+    t = screen(&s, false);
+    assert_has(t, "of the steps that are judged, with the time between them; the mean");
+    free(t);
+}
+
 static void tables_have_five_rows_of_cut_names(void **state)
 {
     (void)state;
@@ -496,6 +516,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_screen_says_what_the_diagnosis_says),
         cmocka_unit_test(several_devices_are_said_to_count_together),
+        cmocka_unit_test(the_recorded_step_says_which_steps_it_is_of),
         cmocka_unit_test(tables_have_five_rows_of_cut_names),
         cmocka_unit_test(shares_of_ops_say_what_they_are_of),
         cmocka_unit_test(findings_have_gain_place_cause_and_first_line_of_the_fix),

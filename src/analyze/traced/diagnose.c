@@ -204,6 +204,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, const struct
         return st;
     struct costs costs;
     warn_of_cold(d, &r);
+    d->judged_steps = r.end_step - r.first_step;
     const double given_ns = check_given(d, &r, options->step_us * 1e3, options->rank_step_us != NULL);
     replay_calibrate(&r, given_ns, &costs.low, &costs.high);
     costs.usual = r.cost;
