@@ -55,6 +55,8 @@ const char *report_trace_steps_note(const struct diagnosis *d, char out[STEPS_NO
     return out;
 }
 
+bool report_trace_shows_cost(const struct diagnosis *d) { return d->corrected.cost_per_event_us >= 0.005; }
+
 static const char *judged_words(const struct diagnosis *d, char out[64])
 {
     const int all = d->n_steps - (d->all_cold ? 0 : d->cold_steps);

@@ -92,6 +92,8 @@ const char *report_trace_title(const struct diagnosis *d, char out[TITLE_MOST]);
 /* What busy means where there are several devices; "" where there is one. */
 enum { DEVICES_NOTE_MOST = 256 };
 const char *report_trace_devices_note(const struct diagnosis *d, char out[DEVICES_NOTE_MOST]);
+/* Whether the profiler's cost of an event is more than rounding leaves. */
+bool report_trace_shows_cost(const struct diagnosis *d);
 /* Why the mean step is not as long as a step as recorded; "" where it is. */
 enum { RECORDED_NOTE_MOST = 320 };
 const char *report_trace_recorded_note(const struct diagnosis *d, char out[RECORDED_NOTE_MOST]);

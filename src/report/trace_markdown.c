@@ -121,9 +121,11 @@ static void put_corrected(FILE *to, const struct diagnosis *d)
     if (!(c->recorded_us > 0))
         return;
     number_text a, b;
-    fprintf(to, "\n## As recorded and without the profiler\n\nThe profiler costs the host about %s for each of %s recorded "
-            "events per step. Kernels keep their length.\n\n| per step | as recorded | without the profiler%s |\n|---|---:|---:|\n",
-            report_show_us(c->cost_per_event_us, a), report_show_count(c->events_per_step, b), no_cold_start(d));
+    fputs("\n## As recorded and without the profiler\n\n", to);
+    if (report_trace_shows_cost(d))
+        fprintf(to, "The profiler costs the host about %s for each of %s recorded events per step. Kernels keep their length.\n\n",
+                report_show_us(c->cost_per_event_us, a), report_show_count(c->events_per_step, b));
+    fprintf(to, "| per step | as recorded | without the profiler%s |\n|---|---:|---:|\n", no_cold_start(d));
     put_corrected_row(to, d->n_steps > 1 ? "step, of those that are judged" : "step", c->recorded_us, c->step_us);
     put_corrected_row(to, "host work, waits left out", NAN, c->host_us);
     if (d->gpu.total_us > 0) {

@@ -88,7 +88,7 @@ static void put_views(const struct screen *s, const struct diagnosis *d)
         fputs(d->watched ? "  measured: undisturbed, below\n" : "  given\n", s->to);
     else
         fprintf(s->to, "  %s to %s\n", report_show_us(c->low_us, a), report_show_us(c->high_us, b));
-    if (c->cost_per_event_us > 0)
+    if (report_trace_shows_cost(d))
         fprintf(s->to, "  %sthe profiler's cost: %s for each of %s host events in a step%s\n", screen_style(s, DIM),
                 report_show_us(c->cost_per_event_us, a), report_show_count(round(c->events_per_step), b),
                 screen_style(s, OFF));

@@ -168,6 +168,16 @@ static void the_recorded_step_says_which_steps_it_is_of(void **state)
     free(t);
 }
 
+static void a_cost_that_rounds_to_nothing_is_not_told(void **state)
+{
+    (void)state;
+    struct sample s = sample_make();
+    s.d.corrected.cost_per_event_us = 1.3e-6;
+    char *t = screen(&s, false);
+    assert_has_not(t, "the profiler's cost");
+    free(t);
+}
+
 static void tables_have_five_rows_of_cut_names(void **state)
 {
     (void)state;
@@ -517,6 +527,7 @@ int main(void)
         cmocka_unit_test(the_screen_says_what_the_diagnosis_says),
         cmocka_unit_test(several_devices_are_said_to_count_together),
         cmocka_unit_test(the_recorded_step_says_which_steps_it_is_of),
+        cmocka_unit_test(a_cost_that_rounds_to_nothing_is_not_told),
         cmocka_unit_test(tables_have_five_rows_of_cut_names),
         cmocka_unit_test(shares_of_ops_say_what_they_are_of),
         cmocka_unit_test(findings_have_gain_place_cause_and_first_line_of_the_fix),

@@ -77,8 +77,9 @@ function corrected() {
     (data.gpu.total_us > 0 ? "Recording slows the host and leaves kernels as they are, so that a step bound by the GPU can look idle in its own trace. " : "Recording slows the host. ") +
     `Without the profiler the step is estimated at ${time(estimate.step_us)} (${time(estimate.low_us)} to ` +
     `${time(estimate.high_us)}); --step-ms gives the true one. `) +
-    `The profiler costs about ${time(estimate.cost_per_event_us)} for each of ${count(estimate.events_per_step)} events that the host ` +
-    "records per step. Findings are judged without it." + (data.recorded_note ? " " + data.recorded_note : ""));
+    (estimate.cost_per_event_us >= 0.005 ?
+      `The profiler costs about ${time(estimate.cost_per_event_us)} for each of ${count(estimate.events_per_step)} events that the host ` +
+      "records per step. Findings are judged without it." : "") + (data.recorded_note ? " " + data.recorded_note : ""));
   versus(to, [{name: "Step", recorded: estimate.recorded_us, corrected: estimate.step_us, low: estimate.low_us, high: estimate.high_us},
               {name: "Host work", corrected: estimate.host_us}].concat(data.gpu.total_us > 0 ? [
               {name: "GPU busy", recorded: estimate.device_us, corrected: estimate.device_us},
