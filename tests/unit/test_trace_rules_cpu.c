@@ -5,7 +5,7 @@
 enum { STEPS = 4, TENSORS = 12 };
 
 struct cpu {                                /* a step; 0: as usual */
-    int threads, batch;
+    int threads, batch, loader_ops;
     double product_us, python_us, meeting_us, loader_us, compiled_us;
     bool loop_optimizer, fills, again;
     const char *small;                      /* the op that takes meeting_us; NULL: mul_ */
@@ -81,11 +81,13 @@ static void optimize(struct traced *t, const struct cpu *c)
     traced_end(t);
 }
 
-/* A loader without workers: a sample takes as long in any batch, and a batch is put together by ops. */
-static void load(struct traced *t, double us)
+/* A loader without workers: a sample takes as long in any batch, and a batch is put together by ops, of which some are for each sample. */
+static void load(struct traced *t, double us, int ops)
 {
     traced_begin(t, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
     traced_idle(t, us);
+    for (int i = 0; i < ops; i++)
+        op(t, "aten::select", "[[1000, 128], [], []]", 3);
     op(t, "aten::cat", "[[1, 128], [1, 128]]", 20);
     traced_end(t);
 }
@@ -102,7 +104,7 @@ static struct trace *record(struct cpu c)
     for (int i = 0; i < STEPS; i++) {
         traced_step_begin(&t, i);
         if (c.loader_us > 0)
-            load(&t, c.loader_us);
+            load(&t, c.loader_us, c.loader_ops);
         forward(&t, &c);
         if (c.compiled_us > 0)
             run_compiled(&t, c.compiled_us);
@@ -279,6 +281,17 @@ static void a_step_in_the_loader_is_bound_by_its_data(void **state)
     judged_release(&j);
 }
 
+/* Of ops that are recorded in a loader the profiler has its part, as of others: what the loader takes of the step is what would be won without it. */
+static void ops_in_the_loader_are_slowed_by_the_profiler(void **state)
+{
+    (void)state;
+    struct judged j = trace_judge(record((struct cpu){.loader_us = 100, .loader_ops = 3000, .product_us = 100}), 0);
+    const struct finding *f = assert_found(&j, "data-stall");
+    assert_true(fabs(f->share - (1 - 1 / f->speedup)) < 0.06);
+    assert_string_equal(j.d.bound_by, "data");
+    judged_release(&j);
+}
+
 static void an_optimizer_tensor_by_tensor_needs_no_launches_to_be_seen(void **state)
 {
     (void)state;
@@ -351,6 +364,7 @@ int main(void)
         cmocka_unit_test(samples_that_take_their_time_grow_with_the_batch),
         cmocka_unit_test(compiled_code_grows_with_the_batch),
         cmocka_unit_test(a_step_in_the_loader_is_bound_by_its_data),
+        cmocka_unit_test(ops_in_the_loader_are_slowed_by_the_profiler),
         cmocka_unit_test(an_optimizer_tensor_by_tensor_needs_no_launches_to_be_seen),
         cmocka_unit_test(gradients_set_to_zero_need_no_launches_to_be_seen),
         cmocka_unit_test(recomputation_costs_its_own_time),

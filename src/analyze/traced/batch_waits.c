@@ -9,13 +9,24 @@ static const double BOUND = 0.3;            /* of the step, from which on waitin
 
 bool study_is_bound_by(const struct study *s, double ns) { return ns > BOUND * s->base_ns; }
 
-double study_loader_ns(const struct study *s)
+static double loader_own_ns(const struct study *s)
 {
     const struct replay *r = s->replay;
     double ns = 0;
     for (int32_t k = 0; k < r->n_items; k++)
-        ns += r->items[k].loader ? (double)r->items[k].ns * r->cost.loader : 0;
-    return fmax(per_step(s, ns) - HANDED_NS, 0);
+        ns += r->items[k].loader ? replay_own_ns(r, &r->items[k]) : 0;
+    return ns;
+}
+
+double study_loader_ns(const struct study *s) { return fmax(per_step(s, loader_own_ns(s)) - HANDED_NS, 0); }
+
+double study_loader_left(const struct study *s)
+{
+    const struct replay *r = s->replay;
+    double recorded = 0;
+    for (int32_t k = 0; k < r->n_items; k++)
+        recorded += r->items[k].loader ? (double)r->items[k].ns : 0;
+    return recorded > 0 ? loader_own_ns(s) / recorded : 1;
 }
 
 /* What they do is not in the trace; preparing samples grows with them, updating parameters does not. */

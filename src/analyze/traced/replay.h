@@ -95,6 +95,8 @@ bool replay_has(const struct replay *r, int32_t device_index);    /* the device 
 /* `e` NULL: as it was. */
 struct replay_result replay_run(const struct replay *r, const struct edit *e);
 
+/* Of the host's time before an item, what is the program's own, waits for collectives left out. */
+double replay_own_ns(const struct replay *r, const struct replay_item *item);
 /* Of a stretch outside of all ops, what is the program's own even if the profiler took all that it may. */
 double replay_stretch_ns(const struct replay_item *item);
 

@@ -39,13 +39,20 @@ static double limited(const struct edit *e, const struct replay_item *item, doub
     return fmin(ns, own > LONG_STRETCH * e->gap_limit_ns ? fmin(e->gap_left_ns, e->gap_limit_ns) : e->gap_limit_ns);
 }
 
+static double waits_ns(const struct replay_item *item) { return (double)(item->comm_ns < item->ns ? item->comm_ns : item->ns); }
+
+double replay_own_ns(const struct replay *r, const struct replay_item *item)
+{
+    const double recorded = (double)item->ns - waits_ns(item);
+    return fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * (item->loader ? r->cost.loader : r->cost.scale);
+}
+
 /* The host's time before an item, without the profiler and after the edit. */
 static double host_time(const struct run *x, const struct replay_item *item)
 {
     const struct replay *r = x->r;
-    const double waits = (double)(item->comm_ns < item->ns ? item->comm_ns : item->ns), recorded = (double)item->ns - waits;
-    const double comm = waits * (x->e ? x->e->comm_factor : 1);
-    double ns = fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * (item->loader ? r->cost.loader : r->cost.scale);
+    const double comm = waits_ns(item) * (x->e ? x->e->comm_factor : 1);
+    double ns = replay_own_ns(r, item);
     if (!x->e)
         return ns + comm;
     if (item->owner >= 0)

@@ -24,9 +24,10 @@ bool trace_rule_data_stall(struct study *s, struct charge *c)
             charge_call(s, c, i, fmin(LEFT, HANDED_NS / fmax((double)view_event(s->v, i)->duration_ns, 1)));
             example = example < 0 ? i : example;
         }
+    ns *= study_loader_left(s);             /* as the headline says it: without the profiler, of a step without it */
     if (example < 0 || per_step(s, ns) < LEAST * s->base_ns)
         return false;
-    c->involved_ns = per_step(s, ns);       /* as the headline says it: of the step without the profiler */
+    c->involved_ns = per_step(s, ns);
     charge_batch_copies(s, c);              /* the loader of the fix pins them */
     /* a long stall leaves the rest of the step with cold caches: how fast it would be alone is less sure */
     c->doubt = per_step(s, ns) > LONG * s->base_ns ? 0.45 : 0.25;

@@ -193,6 +193,7 @@ bool stretch_is_op(const struct study *s, int32_t host);
 
 bool study_is_bound_by(const struct study *s, double ns);       /* waits of so long in a step are why it is long */
 double study_loader_ns(const struct study *s);      /* in the loader, without handing a finished batch over */
+double study_loader_left(const struct study *s);    /* of the time in the loader as recorded: the rest is the profiler's, which records ops that make a batch */
 double study_python_ns(const struct study *s);      /* long stretches outside of ops and of the optimizer, as recorded */
 
 /* ---- threads of ops on the CPU; cpu_threads.c ---- */

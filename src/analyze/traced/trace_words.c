@@ -22,8 +22,8 @@ static const char *largest_kind(const struct study *s)
 /* Of a step on the CPU: waiting for collectives of the host's own threads, and the time in which nothing but these is at work. */
 static double waits_for_ranks_ns(const struct study *s) { return fmax(s->comm_ns, s->d->mean.comm_us * 1e3); }
 
-/* In the loader while the device, where there is one, has nothing to do, held against the step without the profiler: the loader records next to nothing, and takes as long without it. */
-static double loader_ns(const struct study *s) { return fmin(s->d->mean.dataloader_us * 1e3, s->base_ns); }
+/* In the loader while the device, where there is one, has nothing to do: without the profiler, as the step that it is held against. */
+static double loader_ns(const struct study *s) { return fmin(s->d->mean.dataloader_us * 1e3 * study_loader_left(s), s->base_ns); }
 
 static const char *bound(const struct study *s)
 {
