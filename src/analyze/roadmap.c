@@ -107,7 +107,7 @@ static void add_sum(const struct scene *s, struct total *t, const struct sum *su
     t->sum = *sum;
     t->speedup = speedup;
     t->low = gain_of(s, sum, t->beside_us, LOW);
-    t->high = gain_of(s, sum, t->beside_us, HIGH);
+    t->high = fmax(t->high, gain_of(s, sum, t->beside_us, HIGH));       /* who has more fixes to choose from may still take fewer */
 }
 
 static int list_phase(const struct scene *s, const struct claim *claims, int n, int phase, int *list)
