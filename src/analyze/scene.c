@@ -49,7 +49,9 @@ void scene_init(struct scene *s, struct profile *p, const struct program *progra
     s->dispatch_us = gap_us(p, p->gpu ? "idle" : "dispatch");
     s->host_us = gap_us(p, "host");
     s->step_us = s->shown_us = positive(p->step_us);
-    if (s->step_us > 0)
+    if (fabs(s->data_wait_us - loader_us) <= WAIT_SHOWS * s->shown_us)
+        s->data_wait_us = loader_us;            /* else one wait would have two lengths on a page, and the step two shares of it */
+    else if (s->step_us > 0)
         s->step_us += positive(s->data_wait_us - loader_us);
     s->available_bytes = positive(s->facts.available_bytes > 0 ? s->facts.available_bytes : p->available_bytes);
     s->rows_scale = rows_scale(&s->facts);
@@ -88,12 +90,9 @@ int scene_runs(const struct scene *s, int op)
     return once ? 1 : s->program->micro_batches;
 }
 
-static bool waits_show(const struct scene *s) { return s->step_us - s->shown_us > WAIT_SHOWS * s->shown_us; }
-static double named_us(const struct scene *s) { return waits_show(s) ? s->step_us : s->shown_us; }
-
-const char *scene_wait_words(const struct scene *s) { return waits_show(s) ? " with the mean wait for data" : ""; }
-const char *scene_time(const struct scene *s) { return arena_printf(&s->p->arena, "%s%s", text_us(&s->p->arena, named_us(s)), scene_wait_words(s)); }
-const char *scene_step(const struct scene *s) { return arena_printf(&s->p->arena, "%s step%s", text_us(&s->p->arena, named_us(s)), scene_wait_words(s)); }
+const char *scene_wait_words(const struct scene *s) { return s->step_us > s->shown_us ? " with the mean wait for data" : ""; }
+const char *scene_time(const struct scene *s) { return arena_printf(&s->p->arena, "%s%s", text_us(&s->p->arena, s->step_us), scene_wait_words(s)); }
+const char *scene_step(const struct scene *s) { return arena_printf(&s->p->arena, "%s step%s", text_us(&s->p->arena, s->step_us), scene_wait_words(s)); }
 
 const char *scene_start_word(const struct scene *s) { return s->p->gpu ? "launch" : "dispatch"; }
 

@@ -95,6 +95,7 @@ static void test_step_with_the_mean_wait(void **state)
     x.facts.data_wait_us = 0.4;                     /* does not show */
     answer(&x);
     assert_text(x.profile.headline, "of its 100 µs is in ops");
+    assert_true(fabs(find(&x, "constant-rebuilt")->share - 0.2) < 1e-9);       /* of the step that is named */
     profiled_release(&x);
 }
 
