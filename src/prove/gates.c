@@ -39,7 +39,7 @@ static void gradients(const struct evidence *e, struct gate *g)
     SHOW(value_text, "error %.2g", g->value);
     SHOW(limit_text, "at most %.2g", g->limit);
     if (g->pass)
-        SHOW(words, "the first gradients of all %d parameters agree; the largest relative error is %.2g, in %s",
+        SHOW(words, "the first gradients of all %d parameters agree; the largest relative error is %.2g, in %s, whose norms these are",
              e->gradients.parameters, g->value, e->gradients.worst);
     else
         SHOW(words, "the first gradient of %s is off by a relative error of %.2g", e->gradients.worst, g->value);
