@@ -26,13 +26,6 @@ enum { NEAR = 8192, FAR = 1 << 16 };                    /* floats: what the firs
 
 static_assert(BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->f32 && BLOCK * sizeof(float) <= sizeof((struct gemm_room *)0)->bf16 && COPIED * sizeof(float) <= sizeof((struct gemm_room *)0)->aside, "a block and a tile of rows have room");
 
-/* Lines of memory that will be wanted: the tile that is computed asks for them, a few at a time. */
-enum { LINES = ALONG / WIDE_STEPS * WIDE_VECTORS };     /* as many as the deepest tile asks for */
-struct lines {
-    const float *at[LINES];
-    int64_t n, written;         /* the first will be written */
-};
-
 /* Columns [first, first + columns) of b over [k, k + depth). */
 struct part { int64_t first, columns, k, depth; };
 
@@ -97,75 +90,40 @@ static void take_panel(const struct block *b, int64_t j, float *packed, bool fir
         wide_pack_panel(packed, from, g->ldb, g->b_transposed, left, b->now.depth);
 }
 
-static void want(struct lines *l, const float *line)
-{
-    if (l->n < LINES)
-        l->at[l->n++] = line;
-}
-
-/* n lines, `gap` floats apart. */
-WIDE_INLINE void want_many(struct lines *l, const float *first, int64_t gap, int64_t n)
-{
-    const int64_t there = least(n, LINES - l->n);
-    for (int64_t i = 0; i < there; i++)
-        l->at[l->n + i] = first + i * gap;
-    l->n += there;
-}
-
-/* The result of this tile. */
-static void want_result(const struct wide_product *p, int64_t rows, struct lines *l)
-{
-    const bool whole = p->columns == WIDE_COLUMNS && l->n + rows * WIDE_COLUMNS / WIDE_LINE <= LINES;
-    for (int64_t i = 0; i < rows; i++)
-        if (whole)
-            for (int j = 0; j < WIDE_COLUMNS / WIDE_LINE; j++)
-                l->at[l->n++] = p->c + i * p->ldc + j * WIDE_LINE;
-        else
-            want_many(l, p->c + i * p->ldc, WIDE_LINE, (p->columns + WIDE_LINE - 1) / WIDE_LINE);
-    l->written = l->n;
-}
-
-/* The rows that come next, a share with every panel. Where they lie side by side those before have fetched the lines that they begin in. */
-static void want_rows(const struct gemm *g, const struct part *of, struct span rows, struct span panel, struct lines *l)
+/* The rows that come next. Where they lie side by side those before have fetched the lines that they begin in. */
+static struct wide_lines want_rows(const struct gemm *g, const struct part *of, struct span rows)
 {
     const bool along = g->a_col == 1;
-    const struct span mine = team_span(along ? (of->depth + WIDE_LINE - 1) / WIDE_LINE : of->depth, 1, (int)panel.lo, (int)panel.hi);
+    const int64_t n = rows.hi - rows.lo, lines = (of->depth + WIDE_LINE - 1) / WIDE_LINE;
     const float *a = g->a + rows.lo * g->a_row + of->k * g->a_col;
     if (!along)
-        want_many(l, a + mine.lo * g->a_col + rows.hi - rows.lo - 1, g->a_col, mine.hi - mine.lo);
-    for (int64_t i = mine.lo; along && i < mine.hi; i++)
-        want_many(l, a + i * WIDE_LINE, g->a_row, rows.hi - rows.lo);
+        return (struct wide_lines){.at = (const char *)(a + n - 1), .n = of->depth, .gap = 4 * g->a_col, .left = of->depth};
+    return (struct wide_lines){.at = (const char *)a, .n = lines * n, .gap = 4 * g->a_row, .in_row = n, .wrap = 4 * WIDE_LINE - 4 * n * g->a_row, .left = n};
 }
 
-/* A block of b, a share with every tile. */
-static void want_part(const struct gemm *g, const struct part *p, struct span tile, struct lines *l)
+/* Of a block of b what tile t has to ask for. */
+static struct wide_lines want_part(const struct gemm *g, const struct part *p, int64_t t, int64_t tiles)
 {
     const int64_t rows = g->b_transposed ? p->columns : p->depth, in_row = ((g->b_transposed ? p->depth : p->columns) + WIDE_LINE - 1) / WIDE_LINE;
-    const struct span mine = team_span(rows * in_row, 1, (int)tile.lo, (int)tile.hi);
+    const struct span mine = team_span(rows * in_row, 1, (int)t, (int)tiles);
     const float *from = g->b + (g->b_transposed ? p->first * g->ldb + p->k : p->k * g->ldb + p->first);
-    int64_t row = mine.lo / in_row, line = mine.lo % in_row;
-    for (int64_t i = mine.lo; i < mine.hi; i++) {
-        want(l, from + row * g->ldb + line * WIDE_LINE);
-        if (++line == in_row) {
-            line = 0;
-            row++;
-        }
-    }
+    const int64_t row = mine.lo / in_row, line = mine.lo - row * in_row;
+    return (struct wide_lines){.at = (const char *)(from + row * g->ldb + line * WIDE_LINE), .n = mine.hi - mine.lo, .gap = 4 * WIDE_LINE, .in_row = in_row,
+                               .wrap = 4 * g->ldb - 4 * WIDE_LINE * in_row, .left = in_row - line};
 }
 
-/* What is to be fetched while panel j passes by tile t: the result, the rows that come next, and what follows the block. */
-static void want_all(const struct block *b, const struct wide_product *p, struct span tile, struct span panel, struct lines *l)
+/* What is to be fetched while tile t passes by so many panels: the rows that come next, and what follows the block. */
+static void want_ahead(const struct block *b, int64_t t, int64_t panels, struct wide_lines ahead[WIDE_LISTS])
 {
     const struct gemm *g = b->g;
-    const struct span rows = tile_rows(g->m, tile.lo, tile.hi);
-    const bool last = tile.lo + 1 == tile.hi;
-    l->n = l->written = 0;
-    if (b->c_far)
-        want_result(p, rows.hi - rows.lo, l);
+    const bool last = t + 1 == b->tiles;
+    ahead[0] = ahead[1] = (struct wide_lines){0};
     if (b->a_far && (!last || b->next.columns))
-        want_rows(g, last ? &b->next : &b->now, tile_rows(g->m, last ? 0 : tile.lo + 1, tile.hi), panel, l);
+        ahead[0] = want_rows(g, last ? &b->next : &b->now, tile_rows(g->m, last ? 0 : t + 1, b->tiles));
     if (b->b_far && b->next.columns)
-        want_part(g, &b->next, (struct span){tile.lo * panel.hi + panel.lo, tile.hi * panel.hi}, l);
+        ahead[1] = want_part(g, &b->next, t, b->tiles);
+    for (int i = 0; i < WIDE_LISTS; i++)
+        ahead[i].share = (ahead[i].n + panels - 1) / panels;
 }
 
 /* A tile of rows past all panels. */
@@ -174,16 +132,17 @@ static void run_tile(const struct block *b, int64_t t)
     const struct gemm *g = b->g;
     const int64_t panels = (b->now.columns + WIDE_COLUMNS - 1) / WIDE_COLUMNS;
     const struct span rows = tile_rows(g->m, t, b->tiles);
-    struct lines l;
+    struct wide_lines ahead[WIDE_LISTS];
     struct wide_product p = product_of(g, &b->now, rows.lo);
-    p.fetch = l.at;
+    if (b->c_far || b->a_far || b->b_far) {
+        want_ahead(b, t, panels, ahead);
+        p.ahead = ahead;
+        p.c_far = b->c_far;
+    }
     take_rows(b, rows, &p);
     for (int64_t j = 0; j < panels; j++) {
         take_panel(b, j * WIDE_COLUMNS, b->packed + j * WIDE_COLUMNS * b->now.depth, t == 0, &p);
         put_at(&p, g, &b->now, rows.lo, j * WIDE_COLUMNS);
-        want_all(b, &p, (struct span){t, b->tiles}, (struct span){j, panels}, &l);
-        p.fetches = l.n;
-        p.written = l.written;
         TUNED(wide_tile)(rows.hi - rows.lo, &p);
     }
 }

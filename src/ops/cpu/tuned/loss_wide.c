@@ -154,17 +154,17 @@ void TUNED(panels_rows)(const struct panels *p, const struct panels_part *mine, 
     }
 }
 
-/* A panel of words of dw (vocab, width) over rows [first, first + depth); as many numbers of z from `next` on are fetched meanwhile. */
+/* A panel of words of dw (vocab, width) over rows [first, first + depth); as many numbers of z from `next` on are asked for meanwhile. */
 static void panel_gradient(const struct panels *p, int64_t word, int64_t first, int64_t depth, const float *next, struct wide_product *g)
 {
     const int64_t words = least(PANEL, p->vocab - word), tiles = (words + WIDE_ROWS - 1) / WIDE_ROWS;
-    const int64_t parts = tiles * (up_to(p->width, X_PANEL) / X_PANEL), share = up_to(depth * PANEL, WIDE_LINE * parts) / parts;
+    const int64_t products = tiles * (up_to(p->width, X_PANEL) / X_PANEL), lines = (depth * PANEL + WIDE_LINE - 1) / WIDE_LINE;
+    struct wide_lines ahead[WIDE_LISTS] = {{.at = (const char *)next, .n = lines, .share = (lines + products - 1) / products, .gap = 4 * WIDE_LINE, .left = lines + 1}};
     float *c = g->c;
+    g->ahead = ahead;
     for (int64_t f = 0; f < p->width; f += X_PANEL)
-        for (int64_t t = 0; t < tiles; t++, next += share) {
+        for (int64_t t = 0; t < tiles; t++) {
             const struct span now = {words * t / tiles, words * (t + 1) / tiles};
-            for (int64_t i = 0; i < share; i += WIDE_LINE)
-                __builtin_prefetch(next + i, 0, 2);
             g->a = panels_z(p, word, first) + now.lo;
             g->b = p->x_dw + f * p->rows + first * X_PANEL;
             g->depth = depth;

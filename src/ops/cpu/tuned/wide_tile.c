@@ -23,37 +23,31 @@ static tile_fn *const tiles[WIDE_VECTORS][WIDE_TALLEST][2] = {{LOW(1), TALL(1)},
 static tile_fn *const tiles[WIDE_VECTORS][WIDE_TALLEST][2] = {{LOW(1)}, {LOW(2)}};
 #endif
 
-/* Each asks for its share of the lines. */
-static void run_fetching(tile_fn *const of[WIDE_TALLEST][2], int rows, int parts, const struct wide_product *g)
+/* Tiles of one height are one call, or a call each where they ask for lines. */
+static void run_alike(tile_fn *of, int rows, int n, const struct wide_product *g, struct wide_part *part)
 {
-    for (int i = 0; i < parts; i++) {
-        const int first = rows * i / parts, next = rows * (i + 1) / parts;
-        const int64_t asked = g->fetches * i / parts, ask = g->fetches * (i + 1) / parts - asked;
-        const int64_t written = g->written > asked ? least(g->written - asked, ask) : 0;
-        of[next - first - 1][g->a_step == 1](g, &(struct wide_part){g->a + first * g->a_row, g->c + first * g->ldc, 1, g->fetch + asked, ask, written});
+    part->tiles = g->ahead ? 1 : n;
+    for (int i = 0; i < n; i += (int)part->tiles) {
+        of(g, part);
+        part->a += part->tiles * rows * g->a_row;
+        part->c += part->tiles * rows * g->ldc;
     }
 }
 
 /* Those that are higher by one come first. */
-static void run_plainly(tile_fn *const of[WIDE_TALLEST][2], int rows, int parts, const struct wide_product *g)
-{
-    const int low = rows / parts, higher = rows - low * parts;
-    const int64_t below = higher * (low + 1);
-    if (higher)
-        of[low][g->a_step == 1](g, &(struct wide_part){.a = g->a, .c = g->c, .tiles = higher});
-    of[low - 1][g->a_step == 1](g, &(struct wide_part){.a = g->a + below * g->a_row, .c = g->c + below * g->ldc, .tiles = parts - higher});
-}
-
 void TUNED(wide_tile)(int64_t rows, const struct wide_product *g)
 {
     const int n = (int)rows, parts = g->columns > 2 * WIDE_LANES ? (n + WIDE_LOWER - 1) / WIDE_LOWER : (n + WIDE_TALLEST - 1) / WIDE_TALLEST;
     tile_fn *const(*of)[2] = tiles[(g->columns + WIDE_LANES - 1) / WIDE_LANES - 1];
+    struct wide_part part = {.a = g->a, .c = g->c};
     if (rows <= 0)
         return;
-    if (g->fetches)
-        run_fetching(of, n, parts, g);
-    else
-        run_plainly(of, n, parts, g);
+    for (int i = 0; g->ahead && i < WIDE_LISTS; i++)
+        part.share[i] = (g->ahead[i].share + parts - 1) / parts;
+    const int low = n / parts, higher = n - low * parts, along = g->a_step == 1;
+    if (higher)
+        run_alike(of[low][along], low + 1, higher, g, &part);
+    run_alike(of[low - 1][along], low, parts - higher, g, &part);
 }
 
 #else

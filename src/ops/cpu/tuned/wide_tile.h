@@ -69,6 +69,15 @@ WIDE_INLINE void wide_store_part(float *to, wide_mask m, wide x)
 #endif
 }
 
+/* Lines of memory that will be wanted, row by row of something: where the next one is, and how many there are. */
+struct wide_lines {
+    const char *at;
+    int64_t n, share;           /* still to ask for; and how many of them during one product */
+    int64_t gap, in_row, wrap;  /* bytes to the next line of a row; lines of a row; bytes from behind its last to the first of the next row */
+    int64_t left;               /* of this row */
+};
+enum { WIDE_LISTS = 2 };
+
 /* c = scale * a b + bias, or c += that. */
 struct wide_product {
     const float *a;             /* element (i, p) at a[i * a_row + p * a_step]; one of the strides is 1 */
@@ -81,18 +90,15 @@ struct wide_product {
     const float *bias;          /* (columns), or NULL */
     float scale;
     bool accumulate;
-    const float *const *fetch;  /* lines that will be wanted, */
-    int64_t fetches;            /* so many: one asked for with every WIDE_STEPS of k, or two where they are more than that; */
-    int64_t written;            /* the first of them, so many, will be written */
+    struct wide_lines *ahead;   /* WIDE_LISTS of them, or NULL: lines to ask for, one with every WIDE_STEPS of k, or two where they are more than that */
+    bool c_far;                 /* and those of the result before them, to be written */
 };
 
-/* Some of its rows, as many tiles of one height: where they and their results begin, and the lines to ask for meanwhile, where it is one tile. */
+/* Some of its rows, as many tiles of one height: where they and their results begin. Where lines are asked for it is one tile, and its share of them. */
 struct wide_part {
     const float *a;
     float *c;
-    int64_t tiles;
-    const float *const *fetch;
-    int64_t fetches, written;
+    int64_t tiles, share[WIDE_LISTS];
 };
 
 /* Where results are more than stored, or are not whole vectors. */
@@ -132,13 +138,16 @@ WIDE_INLINE void wide_store(wide s[][WIDE_VECTORS], const int rows, const int ve
             *(wide *)(to + i * g->ldc + j * WIDE_LANES) = s[i][j];
 }
 
-enum { WIDE_STEPS = 4, WIDE_EVERY = 5, WIDE_BASES = (WIDE_TALLEST + WIDE_EVERY - 1) / WIDE_EVERY };
+/* Steps of k in a round of the loop. Rows along k are found from every third or fifth of them: an address has a base and an index. */
+enum { WIDE_STEPS = 4, WIDE_EVERY = 5, WIDE_BASES = 3 };
+WIDE_INLINE int wide_every(const int vectors) { return vectors > 2 ? 3 : WIDE_EVERY; }
 
-/* Where the loop over k is. Rows along k are found from every fifth of them: an address has a base and an index. */
+/* Where the loop over k is. */
 struct wide_place {
     const char *a[WIDE_BASES];
     int64_t ahead[WIDE_EVERY];  /* bytes to the next rows */
-    const float *b;
+    const char *b;
+    int64_t b_step, b_steps;    /* bytes to the next of its rows, and to the third after this one */
 };
 
 /* sum += x * y, written out, and in order: left alone, compilers move loads ahead until registers run out, and write sums over their factors and
@@ -147,11 +156,16 @@ struct wide_place {
 #define WIDE_LIVES(x) __asm__ volatile("" : : WIDE_FACTOR(x))
 #define WIDE_MOVES(pointer) __asm__ volatile("" : "+r"(pointer))
 
-/* A number at base + ahead + bytes, spread over a vector. The instruction is written out, since compilers make additions of its address; but
- * sanitizers shall see the load, and without optimisation `bytes` is no constant. */
+/* Instructions that load are written out, since compilers make additions of their addresses; but sanitizers shall see the loads, and without optimisation
+ * `bytes` is no constant. */
+#if defined(__OPTIMIZE__) && !defined(HONE_SANITIZED)
+#define WIDE_WRITTEN_OUT
+#endif
+
+/* A number at base + ahead + bytes, spread over a vector. */
 WIDE_INLINE wide wide_spread(const char *base, int64_t ahead, const int bytes)
 {
-#if defined(__OPTIMIZE__) && !defined(HONE_SANITIZED)
+#if defined(WIDE_WRITTEN_OUT)
     wide_raw x;
     __asm__ volatile("vbroadcastss %c3(%1, %2), %0" : WIDE_RESULT(x) : "r"(base), "r"(ahead), "i"(bytes));
     return (wide)x;
@@ -160,31 +174,69 @@ WIDE_INLINE wide wide_spread(const char *base, int64_t ahead, const int bytes)
 #endif
 }
 
-/* Row i's number, `step` of k on. */
-WIDE_INLINE wide wide_number(const struct wide_place *at, const bool along, const int i, const int step)
+/* A multiply-add that spreads its own operand, where the address of that is a base alone: one instruction less, and a load more for every vector but one. */
+#if defined(WIDE_WRITTEN_OUT) && defined(__AVX512F__)
+enum { WIDE_ADDS_NUMBERS = true };
+#define WIDE_ADD_NUMBER(sum, base, bytes, y) __asm__ volatile("vfmadd231ps %c2(%1)%{1to16%}, %3, %0" : WIDE_REGISTER(sum) : "r"(base), "i"(bytes), WIDE_FACTOR(y))
+#else
+enum { WIDE_ADDS_NUMBERS = false };
+#define WIDE_ADD_NUMBER(sum, base, bytes, y) ((void)0)
+#endif
+
+/* Row `step` of b from this place on, vector j of it. */
+WIDE_INLINE wide wide_vector(const struct wide_place *at, const int step, const int j)
 {
-    if (along && i % WIDE_EVERY)
-        return wide_spread(at->a[i / WIDE_EVERY], at->ahead[i % WIDE_EVERY], 4 * step);
-    return *(const float *)(along ? at->a[i / WIDE_EVERY] + 4 * step : at->a[0] + 4 * i) - (wide){0};
+    const int bytes = j * (int)sizeof(wide);
+#if defined(WIDE_WRITTEN_OUT)
+    wide_raw x;
+    if (step == 0)
+        __asm__ volatile("vmovups %c2(%1), %0" : WIDE_RESULT(x) : "r"(at->b), "i"(bytes));
+    else if (step == 1)
+        __asm__ volatile("vmovups %c3(%1, %2), %0" : WIDE_RESULT(x) : "r"(at->b), "r"(at->b_step), "i"(bytes));
+    else if (step == 2)
+        __asm__ volatile("vmovups %c3(%1, %2, 2), %0" : WIDE_RESULT(x) : "r"(at->b), "r"(at->b_step), "i"(bytes));
+    else
+        __asm__ volatile("vmovups %c3(%1, %2), %0" : WIDE_RESULT(x) : "r"(at->b), "r"(at->b_steps), "i"(bytes));
+    return (wide)x;
+#else
+    return *(const wide *)(at->b + step * at->b_step + bytes);
+#endif
 }
 
-/* `rows`, `vectors`, `along` and `step` are constants in every call. */
+/* Row i's number of k, spread over a vector. */
+WIDE_INLINE wide wide_number(const struct wide_place *at, const bool along, const int i, const int every, const int bytes)
+{
+    if (along && i % every)
+        return wide_spread(at->a[i / every], at->ahead[i % every], bytes);
+    return *(const float *)(at->a[along ? i / every : 0] + bytes) - (wide){0};
+}
+
+/* Row i's number times a row of b, `step` of k on. `vectors`, `along`, `i` and `step` are constants in every call. */
+WIDE_INLINE void wide_row(wide s[], const wide b[], const struct wide_place *at, const int vectors, const bool along, const int i, const int step)
+{
+    const int every = wide_every(vectors), bytes = along ? 4 * step : 4 * i;
+    if (WIDE_ADDS_NUMBERS && i % every == 0) {
+        UNROLL(4)
+        for (int j = 0; j < vectors; j++)
+            WIDE_ADD_NUMBER(s[j], at->a[along ? i / every : 0], bytes, b[j]);
+        return;
+    }
+    const wide x = wide_number(at, along, i, every, bytes);
+    UNROLL(4)
+    for (int j = 0; j < vectors; j++)
+        WIDE_ADD(s[j], x, b[j]);
+}
+
 WIDE_INLINE void wide_step(wide s[][WIDE_VECTORS], struct wide_place *at, const int rows, const int vectors, const bool along, const int step,
                            const struct wide_product *g)
 {
     wide b[WIDE_VECTORS];
     UNROLL(4)
     for (int j = 0; j < vectors; j++)
-        b[j] = *(const wide *)(at->b + j * WIDE_LANES);
-    at->b += g->b_step;
-    WIDE_MOVES(at->b);
+        b[j] = wide_vector(at, step, j);
     UNROLL(14)
-    for (int i = 0; i < rows; i++) {
-        const wide x = wide_number(at, along, i, step);
-        UNROLL(4)
-        for (int j = 0; j < vectors; j++)
-            WIDE_ADD(s[i][j], x, b[j]);
-    }
+    for (int i = 0; i < rows; i++)
+        wide_row(s[i], b, at, vectors, along, i, step);
     UNROLL(4)
     for (int j = 0; j < vectors; j++)
         WIDE_LIVES(b[j]);
@@ -196,6 +248,8 @@ WIDE_INLINE void wide_step(wide s[][WIDE_VECTORS], struct wide_place *at, const 
 
 WIDE_INLINE void wide_advance(struct wide_place *at, const bool along, const int steps)
 {
+    at->b += steps * at->b_step;
+    WIDE_MOVES(at->b);
     if (!along)
         return;
     UNROLL(3)
@@ -214,9 +268,46 @@ WIDE_INLINE void wide_steps(wide s[][WIDE_VECTORS], struct wide_place *at, const
     wide_advance(at, along, WIDE_STEPS);
 }
 
+/* ---- lines that are asked for meanwhile ---- */
+
+WIDE_INLINE struct wide_lines wide_result(const struct wide_product *g, const float *c, const int rows, const int vectors)
+{
+    const int64_t gap = 4 * g->ldc, line = 64, lines = (4 * vectors * WIDE_LANES + line - 1) / line;
+    return (struct wide_lines){.at = (const char *)c, .n = g->c_far ? rows * lines : 0, .gap = gap, .in_row = rows, .wrap = line - rows * gap, .left = rows};
+}
+
+/* How many rounds ask for n lines; they are taken off those that are left. */
+WIDE_INLINE int64_t wide_rounds(int64_t n, bool twice, int64_t *left)
+{
+    const int64_t rounds = least(twice ? (n + 1) / 2 : n, *left);
+    *left -= rounds;
+    return rounds;
+}
+
+WIDE_INLINE void wide_ask_one(struct wide_lines *l, const bool write)
+{
+    if (write)
+        WANT_TO_WRITE(l->at);
+    else
+        __builtin_prefetch(l->at, 0, 2);
+    l->at += l->gap;
+    if (--l->left == 0) {
+        l->left = l->in_row;
+        l->at += l->wrap;
+    }
+}
+
+WIDE_INLINE void wide_ask(struct wide_lines *l, bool twice, const bool write)
+{
+    wide_ask_one(l, write);
+    if (twice)
+        wide_ask_one(l, write);
+}
+
 WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, const struct wide_product *g, struct wide_part part)
 {
-    struct wide_place at = {.b = g->b};
+    const int every = wide_every(vectors);
+    struct wide_place at = {.b = (const char *)g->b, .b_step = 4 * g->b_step, .b_steps = 12 * g->b_step};
     wide s[WIDE_TALLEST][WIDE_VECTORS];
     UNROLL(14)
     for (int i = 0; i < rows; i++)
@@ -225,24 +316,30 @@ WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, c
             s[i][j] = (wide){0};
     UNROLL(3)
     for (int i = 0; i < WIDE_BASES; i++)
-        at.a[i] = (const char *)(part.a + WIDE_EVERY * i * g->a_row);
+        at.a[i] = (const char *)(part.a + every * i * g->a_row);
     UNROLL(5)
-    for (int i = 0; i < WIDE_EVERY; i++)
+    for (int i = 0; i < every; i++)
         at.ahead[i] = 4 * i * g->a_row;
-    const int64_t whole = g->depth / WIDE_STEPS, each = part.fetches <= whole ? 1 : 2, fetching = least(part.fetches / each, whole);
-    const int64_t writing = least(part.written / each, fetching);
-    const float *const *line = part.fetch;
-    for (int64_t p = writing; p > 0; p--, line += each) {
-        WANT_TO_WRITE(line[0]);
-        WANT_TO_WRITE(line[each - 1]);
-        wide_steps(s, &at, rows, vectors, along, g);
+    int64_t left = g->depth / WIDE_STEPS;
+    if (g->ahead) {
+        struct wide_lines result = wide_result(g, part.c, rows, vectors);
+        const bool twice = result.n + part.share[0] + part.share[1] > left;
+        for (int64_t n = wide_rounds(result.n, twice, &left); n > 0; n--) {
+            wide_ask(&result, twice, true);
+            wide_steps(s, &at, rows, vectors, along, g);
+        }
+        for (int i = 0; i < WIDE_LISTS; i++) {
+            struct wide_lines now = g->ahead[i];
+            const int64_t asked = least(part.share[i], now.n);
+            for (int64_t n = wide_rounds(asked, twice, &left); n > 0; n--) {
+                wide_ask(&now, twice, false);
+                wide_steps(s, &at, rows, vectors, along, g);
+            }
+            now.n -= asked;
+            g->ahead[i] = now;
+        }
     }
-    for (int64_t p = fetching - writing; p > 0; p--, line += each) {
-        __builtin_prefetch(line[0], 0, 2);
-        __builtin_prefetch(line[each - 1], 0, 2);
-        wide_steps(s, &at, rows, vectors, along, g);
-    }
-    for (int64_t p = whole - fetching; p > 0; p--)
+    for (; left > 0; left--)
         wide_steps(s, &at, rows, vectors, along, g);
     for (int64_t p = g->depth % WIDE_STEPS; p > 0; p--) {
         wide_step(s, &at, rows, vectors, along, 0, g);
