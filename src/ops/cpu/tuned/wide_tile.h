@@ -138,9 +138,9 @@ WIDE_INLINE void wide_store(wide s[][WIDE_VECTORS], const int rows, const int ve
             *(wide *)(to + i * g->ldc + j * WIDE_LANES) = s[i][j];
 }
 
-/* Steps of k in a round of the loop. Rows along k are found from every third or fifth of them: an address has a base and an index. */
-enum { WIDE_STEPS = 4, WIDE_EVERY = 5, WIDE_BASES = 3 };
-WIDE_INLINE int wide_every(const int vectors) { return vectors > 2 ? 3 : WIDE_EVERY; }
+/* Rows along k are found from every fifth of them, or, where registers are needed for lines to ask for, from every third: an address has a base and an index. */
+enum { WIDE_STEPS = 4, WIDE_EVERY = 5, WIDE_EVERY_LOW = 3, WIDE_BASES = (WIDE_TALLEST + WIDE_EVERY - 1) / WIDE_EVERY };
+WIDE_INLINE int wide_every(const int vectors) { return vectors > 2 ? WIDE_EVERY_LOW : WIDE_EVERY; }
 
 /* Where the loop over k is. */
 struct wide_place {
@@ -174,15 +174,6 @@ WIDE_INLINE wide wide_spread(const char *base, int64_t ahead, const int bytes)
 #endif
 }
 
-/* A multiply-add that spreads its own operand, where the address of that is a base alone: one instruction less, and a load more for every vector but one. */
-#if defined(WIDE_WRITTEN_OUT) && defined(__AVX512F__)
-enum { WIDE_ADDS_NUMBERS = true };
-#define WIDE_ADD_NUMBER(sum, base, bytes, y) __asm__ volatile("vfmadd231ps %c2(%1)%{1to16%}, %3, %0" : WIDE_REGISTER(sum) : "r"(base), "i"(bytes), WIDE_FACTOR(y))
-#else
-enum { WIDE_ADDS_NUMBERS = false };
-#define WIDE_ADD_NUMBER(sum, base, bytes, y) ((void)0)
-#endif
-
 /* Row `step` of b from this place on, vector j of it. */
 WIDE_INLINE wide wide_vector(const struct wide_place *at, const int step, const int j)
 {
@@ -203,30 +194,15 @@ WIDE_INLINE wide wide_vector(const struct wide_place *at, const int step, const 
 #endif
 }
 
-/* Row i's number of k, spread over a vector. */
-WIDE_INLINE wide wide_number(const struct wide_place *at, const bool along, const int i, const int every, const int bytes)
+/* Row i's number, `step` of k on, spread over a vector. */
+WIDE_INLINE wide wide_number(const struct wide_place *at, const int every, const bool along, const int i, const int step)
 {
     if (along && i % every)
-        return wide_spread(at->a[i / every], at->ahead[i % every], bytes);
-    return *(const float *)(at->a[along ? i / every : 0] + bytes) - (wide){0};
+        return wide_spread(at->a[i / every], at->ahead[i % every], 4 * step);
+    return *(const float *)(along ? at->a[i / every] + 4 * step : at->a[0] + 4 * i) - (wide){0};
 }
 
-/* Row i's number times a row of b, `step` of k on. `vectors`, `along`, `i` and `step` are constants in every call. */
-WIDE_INLINE void wide_row(wide s[], const wide b[], const struct wide_place *at, const int vectors, const bool along, const int i, const int step)
-{
-    const int every = wide_every(vectors), bytes = along ? 4 * step : 4 * i;
-    if (WIDE_ADDS_NUMBERS && i % every == 0) {
-        UNROLL(4)
-        for (int j = 0; j < vectors; j++)
-            WIDE_ADD_NUMBER(s[j], at->a[along ? i / every : 0], bytes, b[j]);
-        return;
-    }
-    const wide x = wide_number(at, along, i, every, bytes);
-    UNROLL(4)
-    for (int j = 0; j < vectors; j++)
-        WIDE_ADD(s[j], x, b[j]);
-}
-
+/* `rows`, `vectors`, `along` and `step` are constants in every call. */
 WIDE_INLINE void wide_step(wide s[][WIDE_VECTORS], struct wide_place *at, const int rows, const int vectors, const bool along, const int step,
                            const struct wide_product *g)
 {
@@ -235,8 +211,12 @@ WIDE_INLINE void wide_step(wide s[][WIDE_VECTORS], struct wide_place *at, const 
     for (int j = 0; j < vectors; j++)
         b[j] = wide_vector(at, step, j);
     UNROLL(14)
-    for (int i = 0; i < rows; i++)
-        wide_row(s[i], b, at, vectors, along, i, step);
+    for (int i = 0; i < rows; i++) {
+        const wide x = wide_number(at, wide_every(vectors), along, i, step);
+        UNROLL(4)
+        for (int j = 0; j < vectors; j++)
+            WIDE_ADD(s[i][j], x, b[j]);
+    }
     UNROLL(4)
     for (int j = 0; j < vectors; j++)
         WIDE_LIVES(b[j]);
