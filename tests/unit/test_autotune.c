@@ -80,8 +80,10 @@ static void work_a_while(const struct kernel_call *c, const struct kernel_thread
 }
 
 static const char *const fake_variants[] = {"rule", "one", "two", NULL};
+static double fake_limit[] = {1, 1, 1};         /* of what the rule takes */
+static double fake_below(int variant) { return fake_limit[variant]; }
 static const struct kernel fake = {.op = OP_MATMUL, .name = "fake", .run = work_a_while, .serial = true,
-                                   .variants = fake_variants};
+                                   .variants = fake_variants, .below = fake_below};
 
 /* A product (rows, 4) = (rows, 8) w^T by the fake kernel, or an op of another kind. */
 struct fake_call {
@@ -141,6 +143,19 @@ static void test_takes_the_fastest(void **state)
     assert_int_equal(chosen(tuned, 2, 60, 50, 40, NULL), 2);
     assert_int_equal(chosen(tuned, 3, 40, 80, 60, NULL), 0);
     assert_int_equal(chosen(tuned, 4, 1000, 995, 998, NULL), 0);        /* not worth a change */
+}
+
+/* A way that costs the rest of a step something has to win more; one that a machine has not is never run. */
+static void test_some_have_to_win_more(void **state)
+{
+    (void)state;
+    fake_limit[1] = 0.75;
+    assert_int_equal(chosen(tuned, 10, 60, 51, 80, NULL), 0);
+    assert_int_equal(chosen(tuned, 11, 60, 51, 54, NULL), 2);
+    assert_int_equal(chosen(tuned, 12, 60, 36, 54, NULL), 1);
+    fake_limit[1] = 0;
+    assert_int_equal(chosen(tuned, 13, 60, 20, 54, NULL), 2);
+    fake_limit[1] = 1;
 }
 
 /* Three of six rounds on a machine that is busy: the middle of one series is of those, that of the other is not. */
@@ -324,7 +339,7 @@ static void test_tells_what_is_timed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST_WITH_CACHE(test_marks_the_products), TEST_WITH_CACHE(test_takes_the_fastest), TEST_WITH_CACHE(test_machine_changes_its_pace), TEST_WITH_CACHE(test_times_once),
+        TEST_WITH_CACHE(test_marks_the_products), TEST_WITH_CACHE(test_takes_the_fastest), TEST_WITH_CACHE(test_some_have_to_win_more), TEST_WITH_CACHE(test_machine_changes_its_pace), TEST_WITH_CACHE(test_times_once),
         TEST_WITH_CACHE(test_other_kernels), TEST_WITH_CACHE(test_what_is_the_same_work), TEST_WITH_CACHE(test_not_timed), TEST_WITH_CACHE(test_cannot_remember),
         TEST_WITH_CACHE(test_damaged_file), TEST_WITH_CACHE(test_tells_what_is_timed),
     };

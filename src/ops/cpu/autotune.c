@@ -239,7 +239,8 @@ static void read_all(struct bout *b)
     }
 }
 
-static bool differs(const struct kernel *k, int variant) { return variant == 0 || !k->differs || k->differs(variant); }
+/* What a variant has to stay below, of the first one's time; 0: this machine has it not. */
+static double below(const struct kernel *k, int variant) { return variant > 0 && k->below ? fmin(WINS, k->below(variant)) : WINS; }
 
 /* Both series of a variant that is taken are better than those of the first, by as much as noise does not make. */
 static void time_variants(struct backend *backend, const struct kernel_call *call, struct choice *c)
@@ -250,7 +251,7 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
     b.run.call.leave = NULL;                /* what it says is known in a step */
     b.run.thread_ns = xcalloc((size_t)backend->lanes, sizeof *b.run.thread_ns);
     for (; b.variants < VARIANTS_MOST && c->variants[b.variants]; b.variants++)
-        b.lost[b.variants] = !differs(call->kernel, b.variants);
+        b.lost[b.variants] = below(call->kernel, b.variants) <= 0;
     void **at = xcalloc((size_t)call->op->n_in + 1, sizeof *at);
     char *inputs = take_inputs(&b.run.call, at, backend);
     read_all(&b);
@@ -258,7 +259,7 @@ static void time_variants(struct backend *backend, const struct kernel_call *cal
     free(at);
     c->variant = 0;
     for (int v = 1; v < b.variants; v++)
-        if (!b.lost[v] && worse_share(&b, v) < WINS && share(&b, v) < share(&b, c->variant))
+        if (!b.lost[v] && worse_share(&b, v) < below(call->kernel, v) && share(&b, v) < share(&b, c->variant))
             c->variant = v;
     c->first_us = fmin(middle_of(&b, 0, 0, false), middle_of(&b, 0, 1, false));
     c->us = c->first_us * share(&b, c->variant);
@@ -273,7 +274,7 @@ static bool has_variants(const struct kernel_call *c)
     const char *const *names = c->kernel->variants;
     bool several = false;
     for (int v = 1; names && names[0] && names[v]; v++)
-        several = several || differs(c->kernel, v);
+        several = several || below(c->kernel, v) > 0;
     return several && !(c->op->attrs.round == ROUND_BF16 && cpu_has_bf16());
 }
 

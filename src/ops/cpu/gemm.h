@@ -27,7 +27,7 @@ struct gemm {
 };
 
 extern const char *const gemm_variants[];       /* names of enum gemm_kernel, for kernels whose variants are these */
-bool gemm_differs(int variant);                 /* whether that one is another than our own, on this machine */
+double gemm_below(int variant);                 /* of our own's time, for a variant to be taken; 0 where this machine has it not (kernel.h) */
 
 typedef void gemm_fn(const struct gemm *g);
 

@@ -69,7 +69,7 @@ struct kernel {
     struct span (*updates)(const struct kernel_call *c, const struct kernel_thread *t, int i);
     claim_fn *claim;
     const char *const *variants;    /* names of ways to run it, NULL at the end; the first is taken by rule; NULL: there is one */
-    bool (*differs)(int variant);   /* whether that one is another than the first, on this machine; NULL: they all are */
+    double (*below)(int variant);   /* what share of the first one's time it has to stay below to be taken, 0 where this machine has no such way; NULL: less than all of it */
 };
 
 /* Where a thread's own part of the scratch begins, of a kernel with shares; parts of a program's calls are the same. A thread that waits may help another with such a call, in its

@@ -111,7 +111,7 @@ static double measure_gemm(struct work *w, bool bf16)
     double best = 0;
     w->bf16 = bf16;
     for (w->kernel = GEMM_OWN; w->kernel < (bf16 ? GEMM_THIRDS : GEMM_KERNELS); w->kernel++)
-        if (w->kernel == GEMM_OWN || gemm_differs((int)w->kernel))
+        if (w->kernel == GEMM_OWN || gemm_below((int)w->kernel) > 0)
             best = fmax(best, rate_each(w, multiply, 2.0 * GEMM_ROWS * GEMM_SIZE * GEMM_SIZE) / 1e9);
     return best;
 }

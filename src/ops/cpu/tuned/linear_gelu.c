@@ -139,6 +139,6 @@ static struct share share(const struct kernel_call *c, const struct kernel_threa
 }
 
 const struct kernel TUNED(linear_gelu)[] = {
-    {.op = OP_LINEAR_GELU, .name = "blocks", .run = linear_gelu, .stores = true, .scratch = scratch, .split = split, .share = share, .variants = gemm_variants, .differs = gemm_differs, .supports = gemm_fits},
+    {.op = OP_LINEAR_GELU, .name = "blocks", .run = linear_gelu, .stores = true, .scratch = scratch, .split = split, .share = share, .variants = gemm_variants, .below = gemm_below, .supports = gemm_fits},
     {.run = NULL},
 };

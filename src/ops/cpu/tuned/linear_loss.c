@@ -242,6 +242,6 @@ static bool loss_fits(const struct program *p, const struct op *op)
 
 const struct kernel TUNED(linear_loss)[] = {
     {.op = OP_LINEAR_LOSS, .name = "chunks", .run = linear_loss, .stores = true, .supports = loss_fits, .scratch = scratch_bytes,
-     .variants = gemm_variants, .differs = gemm_differs},
+     .variants = gemm_variants, .below = gemm_below},
     {.run = NULL},
 };

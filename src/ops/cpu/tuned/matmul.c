@@ -101,7 +101,7 @@ static struct share share(const struct kernel_call *c, const struct kernel_threa
 }
 
 const struct kernel TUNED(matmul)[] = {
-    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .finish = finish, .summed = 1, .sums = sums, .share = share, .variants = gemm_variants, .differs = gemm_differs,
+    {.op = OP_MATMUL, .name = "blocks", .run = matmul, .stores = true, .split = split, .scratch = scratch_bytes, .finish = finish, .summed = 1, .sums = sums, .share = share, .variants = gemm_variants, .below = gemm_below,
      .supports = gemm_fits},
     {.run = NULL},
 };

@@ -99,7 +99,7 @@ static struct share project_grad_share(const struct kernel_call *c, const struct
 }
 
 const struct kernel TUNED(project)[] = {
-    {.op = OP_PROJECT, .name = "blocks", .run = project, .stores = true, .split = project_split, .share = project_share, .variants = gemm_variants, .differs = gemm_differs, .supports = gemm_fits},
-    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .stores = true, .split = project_grad_split, .share = project_grad_share, .variants = gemm_variants, .differs = gemm_differs, .supports = gemm_fits},
+    {.op = OP_PROJECT, .name = "blocks", .run = project, .stores = true, .split = project_split, .share = project_share, .variants = gemm_variants, .below = gemm_below, .supports = gemm_fits},
+    {.op = OP_PROJECT_GRAD, .name = "blocks", .run = project_grad, .stores = true, .split = project_grad_split, .share = project_grad_share, .variants = gemm_variants, .below = gemm_below, .supports = gemm_fits},
     {.run = NULL},
 };
