@@ -1,7 +1,8 @@
 /* Times our own matrix product and BLAS in turns, with multiply-adds in registers between them, over the shapes of the shipped configs
  * as two threads divide them: one thread, the best of many. On a machine whose clock moves the columns at the right say more: the
  * middle of what each reached of the registers beside it. Behind them products of bf16, in every way that this CPU has.
- *   cmake --build --preset release --target bench-gemm && build/release/bench-gemm [ROUNDS [NAME]] */
+ * With "far" operands are in no cache, as those of a step may be: every product has others, of some hundred MB.
+ *   cmake --build --preset release --target bench-gemm && build/release/bench-gemm [ROUNDS [NAME [far]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "ops/cpu/cpu_int.h"
 #include "ops/cpu/gemm.h"
 
-enum { ROUNDS = 30, ROUNDS_MOST = 1000 };
+enum { ROUNDS = 30, ROUNDS_MOST = 1000, FAR_FLOATS = 30 << 20 };
 
 static const struct { int m, n, k; bool ta, tb; const char *what; } shapes[] = {
     {64, 64, 64, 0, 1, "lecture-gpt forward"},
@@ -64,13 +65,22 @@ static double registers_gflops(void)
     return flops / (worked_s() - start) / 1e9;
 }
 
-static double product_gflops(const struct gemm *g)
+static int64_t copies, turn;            /* of the operands, one behind the other; which product it is */
+
+static double product_gflops(const struct gemm *first)
 {
+    struct gemm now = *first;
+    const struct gemm *g = &now;
     const double flops = 2.0 * (double)(g->m * g->n * g->k);
     const int repeats = 1 + (int)(2e7 / flops);
     const double start = worked_s();
-    for (int r = 0; r < repeats; r++)
+    for (int r = 0; r < repeats; r++) {
+        const int64_t at = turn++ % copies;
+        now.a = first->a + at * g->m * g->k;
+        now.b = first->b + at * g->n * g->k;
+        now.c = first->c + at * g->m * g->n;
         cpu_gemm()(g);
+    }
     return flops * repeats / (worked_s() - start) / 1e9;
 }
 
@@ -134,7 +144,8 @@ int main(int argc, char **argv)
             continue;
         const int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
         const bool ta = shapes[i].ta, tb = shapes[i].tb;
-        float *a = filled(m * k), *b = filled(n * k), *c = filled(m * n);
+        copies = argc > 3 ? 1 + FAR_FLOATS / (m * k + n * k + m * n) : 1;
+        float *a = filled(copies * m * k), *b = filled(copies * n * k), *c = filled(copies * m * n);
         struct gemm g = {.m = m, .n = n, .k = k, .a = a, .a_row = ta ? 1 : k, .a_col = ta ? m : 1, .b = b,
                          .ldb = tb ? k : n, .b_transposed = tb, .c = c, .ldc = n, .scale = 1};
         r[OWN].best = r[BLAS].best = r[THIRDS].best = 0;

@@ -30,11 +30,19 @@ static inline struct lines either_lines(struct pairs_either e, int64_t i, int64_
     return e.step == 1 ? lines_of(first, there, depth * bytes, e.row * bytes) : lines_of(first, depth, there * bytes, e.step * bytes);
 }
 
-/* `write` is a constant. */
-PAIRS_INLINE void lines_ask(struct lines *l, const int write)
+/* `write` is a constant in every call, and clang wants to see one. */
+PAIRS_INLINE void line_ask(uintptr_t at, const bool write)
 {
-    __builtin_prefetch((const void *)l->at, write);
-    __builtin_prefetch((const void *)(l->at + LINE), write);
+    if (write)
+        __builtin_prefetch((const void *)at, 1);
+    else
+        __builtin_prefetch((const void *)at, 0);
+}
+
+PAIRS_INLINE void lines_ask(struct lines *l, const bool write)
+{
+    line_ask(l->at, write);
+    line_ask(l->at + LINE, write);
     l->left--;
     l->at += TWO_LINES;
     if (--l->in_row == 0) {
@@ -62,9 +70,9 @@ static inline void ahead_begin(struct ahead *h, struct lines result, int64_t pla
 PAIRS_INLINE void ahead_ask(struct ahead *h)
 {
     for (int64_t i = 0; i < h->result_each && h->result.left > 0; i++)
-        lines_ask(&h->result, 1);
+        lines_ask(&h->result, true);
     for (int64_t i = 0; i < h->next_each && h->next.left > 0; i++)
-        lines_ask(&h->next, 0);
+        lines_ask(&h->next, false);
 }
 
 #endif
