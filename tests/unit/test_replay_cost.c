@@ -180,6 +180,38 @@ static void a_step_that_waits_for_workers_waits_longer_without_the_profiler(void
     release(&q);
 }
 
+/* On a machine that was slower while it recorded ops of the loader were so, too; a long stretch in it waits for something, as far as a trace can tell. */
+static void ops_of_the_loader_are_as_slow_as_others(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < STEPS; i++) {
+        traced_step_begin(&m, i);
+        traced_begin(&m, EVENT_ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+        traced_idle(&m, 100);
+        for (int k = 0; k < 50; k++) {
+            traced_op(&m, "aten::select", 5);
+            traced_idle(&m, 5);
+        }
+        traced_end(&m);
+        for (int k = 0; k < 20; k++) {
+            traced_run(&m, "aten::mm", 5, "gemm", 2);
+            traced_idle(&m, 5);
+        }
+        traced_step_end(&m);
+    }
+    struct played p = play(m.trace);
+    struct replay_cost low, high;
+    start(&p);
+    replay_calibrate(&p.replay, 200e3, &low, &high);
+    assert_near(replay_run(&p.replay, NULL).step_ns, 200e3, 1e3, "step");
+    double loader_ns = 0;
+    for (int k = 0; k < p.replay.n_items; k++)
+        loader_ns += p.replay.items[k].loader ? replay_own_ns(&p.replay, &p.replay.items[k]) / p.replay.n_steps : 0;
+    assert_near(loader_ns, 155e3, 10e3, "the loader: 90 of its wait, and half of what is left");
+    release(&p);
+}
+
 /* The profiler takes a part of short stretches and no more than some µs of a long one. */
 static void long_stretches_of_the_host_lose_little(void **state)
 {
@@ -238,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_known_step_is_met_when_the_host_is_the_bound),
         cmocka_unit_test(a_step_that_the_device_fills_says_nothing_of_the_host),
         cmocka_unit_test(a_step_that_waits_for_workers_waits_longer_without_the_profiler),
+        cmocka_unit_test(ops_of_the_loader_are_as_slow_as_others),
         cmocka_unit_test(long_stretches_of_the_host_lose_little),
         cmocka_unit_test(python_frames_have_a_cost_too),
     };

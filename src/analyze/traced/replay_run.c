@@ -9,6 +9,7 @@
 enum { PASSES = 4 };                        /* the last one is measured */
 static const double MOST_NS = 10000;        /* that the profiler takes of one stretch, per event in it */
 static const double LONG_STRETCH = 5;       /* limits: a stretch so long is work of its own, of which nothing stays when it is moved */
+static const double SHORT = 4;              /* usual gaps between two ops: what is shorter goes with calls, and is as slow as they are */
 static const double LATENCY_NS = 2000;      /* from the end of a launch call to the start of the work */
 
 struct run {
@@ -41,10 +42,12 @@ static double limited(const struct edit *e, const struct replay_item *item, doub
 
 static double waits_ns(const struct replay_item *item) { return (double)(item->comm_ns < item->ns ? item->comm_ns : item->ns); }
 
+/* In the loader long stretches wait for files, locks or other processes, as far as a trace can tell: they are no slower on a machine that is. */
 double replay_own_ns(const struct replay *r, const struct replay_item *item)
 {
     const double recorded = (double)item->ns - waits_ns(item);
-    return fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * (item->loader ? r->cost.loader : r->cost.scale);
+    const bool is_work = !item->loader || recorded < SHORT * r->typical_gap_ns;
+    return fmax(recorded - MOST_NS * (double)item->overhead, r->cost.left * recorded) * (item->loader ? r->cost.loader : 1) * (is_work ? r->cost.scale : 1);
 }
 
 /* The host's time before an item, without the profiler and after the edit. */
@@ -60,9 +63,9 @@ static double host_time(const struct run *x, const struct replay_item *item)
     /* what leads to a call goes with it: no more than is usual, but all of it between two calls that go */
     const double before = item > r->items ? kept(x, item[-1].event) : 1, goes = 1 - kept(x, item->event);
     ns = limited(x->e, item, ns);
-    const double led = before < 1 ? ns : fmin(ns, 4 * r->typical_gap_ns);
+    const double led = before < 1 ? ns : fmin(ns, SHORT * r->typical_gap_ns);
     ns -= led * goes;
-    return ns - fmin(ns, 4 * r->typical_gap_ns) * (1 - x->e->host_factor) + comm;
+    return ns - fmin(ns, SHORT * r->typical_gap_ns) * (1 - x->e->host_factor) + comm;
 }
 
 static double left_of(double gone, double all) { return 1 - fmin(fmax(gone / all, 0), 1); }
