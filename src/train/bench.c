@@ -19,13 +19,13 @@ static double warm_up_s(const struct model_run *r, double seconds)
     return r->backend->finish ? fmin(2 * seconds, 1) : 0.1 * seconds;
 }
 
-/* Turns until the time is up, behind a warm-up that is not counted. */
 /* A turn, unless it was stopped. */
 static enum status turn(struct model_run *r, struct loader *l, int64_t steps, const volatile sig_atomic_t *stop, struct turn_time *t, struct error *err)
 {
     return stop && *stop ? error_stopped(err, "stopped before the steps were timed") : model_run_turn(r, l, steps, NULL, t, err);
 }
 
+/* Turns until the time is up, behind a warm-up that is not counted. */
 static enum status time_steps(struct model_run *r, struct loader *l, double seconds, const volatile sig_atomic_t *stop, double *times, int64_t *n, int64_t *steps,
                               struct gpu_watch *gpu, struct error *err)
 {
@@ -134,7 +134,7 @@ enum status bench_run(const struct config *c, double seconds, const struct peaks
             out->peak_mb = taken_mb(free_before, r.backend);
     }
     if (st == OK && components)
-        st = components_measure(&r, l, peaks, components, n_components, out, err);
+        st = components_measure(&r, l, peaks, stop, components, n_components, out, err);
     loader_free(l);
     model_run_close(&r);
     free(times);

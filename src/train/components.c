@@ -127,7 +127,7 @@ static struct bench_component rest_of(const struct program *p, const struct time
     return (struct bench_component){.name = "between ops", .us = fmax(ms_per_step * 1e3 - work_us, 0)};
 }
 
-enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
+enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks, const volatile sig_atomic_t *stop,
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err)
 {
     const struct program *p = exec_program(r->train);
@@ -137,7 +137,7 @@ enum status components_measure(struct model_run *r, struct loader *l, const stru
     for (int i = 0; i < p->n_ops; i++)
         kept[i] = p->ops[i].profile.total_ns;
     for (int i = 0; i < STEPS && st == OK; i++) {
-        st = timed_step(r, l, false, &plain[i], err);
+        st = stop && *stop ? error_stopped(err, "stopped before the parts of a step were timed") : timed_step(r, l, false, &plain[i], err);
         if (st == OK)
             st = timed_step(r, l, true, &measured[i], err);
         keep_ops(p, i, kept, readings);

@@ -320,7 +320,7 @@ enum status bench_open_data(struct dataset **out, const struct config *c, struct
 void train_resume_threads(struct config *c, const char *out, char words[THREADS_WORDS]);
 
 /* Measures some steps op by op, in turns with steps that are not, and sums them up by part of the model. */
-enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks,
+enum status components_measure(struct model_run *r, struct loader *l, const struct peaks *peaks, const volatile sig_atomic_t *stop,
                                struct bench_component *out, int *n, struct bench_result *result, struct error *err);
 
 /* What the ranks took, from the steps that each of them measured; fills m->ranks. Of one rank nothing. */
