@@ -91,6 +91,7 @@ static void on_start(void *context, const struct train_info *i)
     print_floors(v, i->domains);
     if (isfinite(i->entropy))
         fprintf(v->to, "floor   the best possible loss on this corpus is %.4f: its true entropy per character\n", i->entropy);
+    fflush(v->to);
     v->entropy = i->entropy;
     progress_start(&v->bar, i->first_step, i->total_steps);
     live_run_start(v->live, i, v->out);

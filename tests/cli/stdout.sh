@@ -40,3 +40,15 @@ code=0; "$HONE" train nosuch.yaml 2>&- || code=$?
 code=0; { "$HONE" train tiny.yaml --steps 300 --set log.every=1 --out head 2>err || echo $? >code; } | head -1 >/dev/null
 [ "$(cat code)" = 3 ] && [ "$(cat err)" = "$said" ] || fail "| head: $(cat code) $(cat err)"
 [ -d head/checkpoints/step-00000300 ] || fail "| head ended the training"
+
+# What it will train is told before it begins to, also to who reads a pipe: these steps would take hours.
+"$HONE" train tiny.yaml --steps 100000000 --set log.every=100000000 --set eval.every=0 --set checkpoint.every=0 --out told >out 2>err &
+pid=$!
+for try in $(seq 600); do
+    grep -q '^steps   100000000 of ' out && break
+    sleep 0.1
+done
+kill -INT $pid
+wait $pid || true
+grep -q '^stopped after ' out || fail "$(cat out err)"
+[ "$try" -lt 600 ] || fail "nothing was told before the end"
