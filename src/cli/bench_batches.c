@@ -89,7 +89,7 @@ static void print_sweep(const char *name, const struct batch_sweep *s, bool auto
     printf("%s%s%s\n", style(stdout, "bold"), spot, style(stdout, "off"));
     if (*given)
         puts(given);
-    if (automatic && s->end != BATCHES_GIVEN)
+    if ((automatic && s->end != BATCHES_GIVEN) || s->end == BATCHES_STOPPED)
         puts(end_words(s->end));
     if (s->noisy && !delay_is_much(s->delayed_share))      /* of which there is a warning of its own */
         printf("%swarning:%s this machine is busy: measure again when it is quiet; --seconds gives more time\n", style(stdout, "yellow"), style(stdout, "off"));

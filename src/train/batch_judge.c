@@ -153,7 +153,7 @@ json_t *batch_sweep_json(const struct batch_sweep *s)
     batch_sweep_words(s, spot, given);
     for (int i = 0; points && i < s->n; i++)
         json_array_append_new(points, point_json(&s->points[i]));
-    return json_pack("{s:I,s:b,s:o,s:s,s:i,s:I,s:o,s:o,s:o,s:b,s:b,s:s,s:s}", "vocab", (json_int_t)s->vocab, "vocab_assumed", s->vocab_assumed, "delayed_share",
+    return json_pack("{s:b,s:I,s:b,s:o,s:s,s:i,s:I,s:o,s:o,s:o,s:b,s:b,s:s,s:s}", "interrupted", s->end == BATCHES_STOPPED, "vocab", (json_int_t)s->vocab, "vocab_assumed", s->vocab_assumed, "delayed_share",
                      json_number(s->delayed_share < 0 ? NAN : s->delayed_share), "device", s->device, "threads", s->threads, "given", (json_int_t)s->given, "free_mb",
                      json_number(s->free_bytes > 0 ? s->free_bytes / 1e6 : NAN), "points", points, "sweet_spot",
                      s->spot >= 0 && !s->noisy ? json_integer((json_int_t)s->points[s->spot].batch) : json_null(), "open", s->open, "noisy", s->noisy, "words", spot, "given_words",

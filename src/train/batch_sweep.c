@@ -11,8 +11,6 @@ static const double WON = 1.02;             /* what a larger batch must win to c
 static const double STEPS_LEAST = 6;        /* that are timed at least: see bench.c */
 enum { ROUNDS = 2, BATCH_MOST = 1 << 20, LEVEL_POINTS = 2 };       /* so many points in a row that win nothing end it */
 
-static bool stopped(const struct batch_sweep_options *o) { return o->stop && *o->stop; }
-
 /* Times it once more, or for the first time, and keeps the faster: other work on the machine only ever makes steps slower. */
 static enum status time_point(struct batch_sweep *s, struct batch_point *p, const struct config *c, const struct batch_sweep_options *o,
                               struct error *err)
@@ -20,7 +18,7 @@ static enum status time_point(struct batch_sweep *s, struct batch_point *p, cons
     struct config at = bench_config(c);
     struct bench_result r;
     at.train.batch_size = p->batch;
-    const enum status st = bench_run(&at, o->seconds / ROUNDS, o->peaks, NULL, &r, NULL, NULL, err);
+    const enum status st = bench_run(&at, o->seconds / ROUNDS, o->peaks, o->stop, &r, NULL, NULL, err);
     if (st == CANNOT && err->no_memory) {           /* it fits by the plan, and is not to be had */
         p->fits = false;
         return OK;
@@ -70,7 +68,7 @@ static enum status add_point(struct batch_sweep *s, int64_t batch, const struct 
 static enum status time_again(struct batch_sweep *s, const struct config *c, const struct batch_sweep_options *o, struct error *err)
 {
     enum status st = OK;
-    for (int i = 0; i < s->n && st == OK && !stopped(o); i++) {
+    for (int i = 0; i < s->n && st == OK; i++) {
         struct batch_point *p = &s->points[i];
         if (!p->fits || p->rounds >= ROUNDS)
             continue;
@@ -83,13 +81,8 @@ static enum status time_again(struct batch_sweep *s, const struct config *c, con
 static enum status run_given(struct batch_sweep *s, const struct config *c, const struct batch_sweep_options *o, struct error *err)
 {
     enum status st = OK;
-    for (int i = 0; i < o->n && i < BATCH_POINTS && st == OK; i++) {
-        if (stopped(o) && i) {
-            s->end = BATCHES_STOPPED;
-            return OK;
-        }
+    for (int i = 0; i < o->n && i < BATCH_POINTS && st == OK; i++)
         st = add_point(s, o->batches[i], c, o, err);
-    }
     if (st == OK && s->n && !s->points[s->n - 1].fits)
         s->end = BATCHES_NO_MEMORY;
     return st == OK ? time_again(s, c, o, err) : st;
@@ -116,8 +109,6 @@ static bool ends(struct batch_sweep *s, const struct batch_sweep_options *o)
     const bool no_memory = !last->fits, has_given = last->batch >= s->given;
     if (no_memory)
         s->end = BATCHES_NO_MEMORY;
-    else if (stopped(o))
-        s->end = BATCHES_STOPPED;
     else if (has_given && is_level(s))
         s->end = BATCHES_LEVEL;
     else if (has_given && STEPS_LEAST * next_s > 4 * o->seconds)
@@ -151,6 +142,15 @@ static enum status run_doubling(struct batch_sweep *s, const struct config *c, c
     }
 }
 
+/* What was timed before somebody said stop is a result. */
+static enum status keep_timed(struct batch_sweep *s, enum status st, const struct error *err)
+{
+    if (st == OK || !err->stopped || !s->n)
+        return st;
+    s->end = BATCHES_STOPPED;
+    return OK;
+}
+
 /* Also where nothing fits, and so nothing runs that would tell. */
 static int threads_of(const struct config *c)
 {
@@ -164,7 +164,7 @@ enum status batch_sweep_run(struct batch_sweep *out, const struct config *c, con
     *out = (struct batch_sweep){.given = c->train.batch_size, .free_bytes = free_bytes == SIZE_MAX ? 0 : (double)free_bytes,
                                 .device = c->device == DEVICE_CUDA ? "cuda" : "cpu", .threads = threads_of(c), .end = BATCHES_GIVEN, .vocab = bench_config(c).model.vocab,
                                 .vocab_assumed = bench_config(c).model.vocab != c->model.vocab, .delayed_share = -1};
-    const enum status st = o->n ? run_given(out, c, o, err) : run_doubling(out, c, o, err);
+    const enum status st = keep_timed(out, o->n ? run_given(out, c, o, err) : run_doubling(out, c, o, err), err);
     if (st == OK)
         batch_sweep_judge(out);
     return st;

@@ -77,6 +77,23 @@ else
     [ "$(grep -c ' sweet spot$' out)" = 1 ] && grep -qE '^sweet spot: [0-9]+, |^sweet spot so far: ' out || fail "$(cat out)"
 fi
 
+# Ctrl-C is heard while a size is timed: those before it are shown, and before there is one it is the end.
+stop_sweep() {      # behind so many seconds; a size is timed for five
+    "$HONE" bench tiny.yaml --threads 1 --set model.vocab=64 --seconds 10 --batches 1,2 >out 2>err &
+    pid=$!
+    until [ $(( 0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 16384 )) != 0 ]; do sleep 0.05; done
+    sleep "$1"
+    kill -INT $pid
+    code=0
+    wait $pid || code=$?
+}
+stop_sweep 1
+[ "$code" = 130 ] && [ ! -s out ] || fail "a sweep that was stopped in its first size: exit code $code: $(cat out err)"
+grep -q '^hone: stopped before ' err || fail "$(cat err)"
+stop_sweep 7.5
+[ "$code" = 0 ] || fail "a sweep that was stopped in its second size: exit code $code: $(cat err)"
+grep -q '^stopped before all were measured$' out && [ "$(grep -c ' █' out)" = 1 ] || fail "$(cat out)"
+
 # exactly, where nothing is timed
 run bench tiny.yaml --threads 1 --batches 1048576 --set model.dim=64 --set model.seq=128
 [ "$code" = 3 ] || fail "nothing fits, and exit code $code"
