@@ -1,7 +1,8 @@
 /* How many threads a step gets where the config leaves that open (threads: 0): all cores, or fewer where a step is too small for all of them, by
  * measurement. A few steps on random tokens, of programs that are made for it and thrown away: nothing of the run has begun. What was chosen
  * is kept with the choices of kernels (core/choices.h), as bits hang on it: it is made once for a machine and a program, and not at all where
- * it could not be kept. */
+ * it could not be kept, or where it hangs on other work that took the cores just then: a thread without a core holds up all others, so that
+ * fewer threads seem faster than they are. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "core/arena.h"
 #include "core/choices.h"
 #include "core/clock.h"
+#include "core/delay.h"
 #include "core/json_memory.h"
 #include "core/setup.h"
 #include "core/stats.h"
@@ -82,10 +84,12 @@ static void write_key(char key[KEY], const struct program *p, int cores)
 
 /* ---- timing ---- */
 
+struct reading { double us, own_us; };      /* of a step, as it was, and without what its threads waited for cores: it takes no less */
+
 struct side {
     struct model_run run;
     struct loader *loader;
-    double us[SERIES];              /* of a step: the least of the turns' medians; 0: none yet */
+    struct reading series[SERIES];  /* the least of the turns' medians; us 0: none yet */
 };
 
 static void side_close(struct side *s)
@@ -116,20 +120,24 @@ static struct side *side_open(struct config *c, int threads)
 }
 
 /* The median of some steps; the first, in which the other side's threads go to sleep, does not count. */
-static enum status take_turn(struct side *s, int steps, double *us, struct error *err)
+static enum status take_turn(struct side *s, int steps, struct reading *out, struct error *err)
 {
     double times[TURN_STEPS];
     bool whole;
-    enum status st = OK;
-    for (int i = -1; i < steps && st == OK; i++) {
+    const int lanes = s->run.backend->lanes;
+    enum status st = model_run_step(&s->run, s->loader, NULL, &whole, err);
+    const struct delay delay = delay_begin();
+    for (int i = 0; i < steps && st == OK; i++) {
         const int64_t start = clock_ns();
         st = model_run_step(&s->run, s->loader, NULL, &whole, err);
-        if (i >= 0)
-            times[i] = (double)(clock_ns() - start) / 1e3;
+        times[i] = (double)(clock_ns() - start) / 1e3;
     }
+    if (st != OK)
+        return st;
     stats_sort(times, steps);
-    *us = st == OK ? stats_percentile(times, steps, 0.5) : 0;
-    return st;
+    const double us = stats_percentile(times, steps, 0.5), share = delay_share(&delay, lanes);
+    *out = (struct reading){us, delay_is_much(share) ? us * fmax(0, 1 - lanes * share) : us};
+    return OK;
 }
 
 static int turn_steps(double us)
@@ -138,8 +146,21 @@ static int turn_steps(double us)
     return steps < 3 ? 3 : steps > TURN_STEPS ? TURN_STEPS : (int)steps;
 }
 
-static double least(const struct side *s) { return fmin(s->us[0], s->us[1]); }
-static double most(const struct side *s) { return fmax(s->us[0], s->us[1]); }
+static void keep_least(struct reading *kept, struct reading r)
+{
+    if (!(kept->us > 0) || r.us < kept->us)
+        *kept = r;
+}
+
+/* Of its series the better one, and the worse one. */
+static struct reading least(const struct side *s)
+{
+    return (struct reading){fmin(s->series[0].us, s->series[1].us), fmin(s->series[0].own_us, s->series[1].own_us)};
+}
+static struct reading most(const struct side *s)
+{
+    return (struct reading){fmax(s->series[0].us, s->series[1].us), fmax(s->series[0].own_us, s->series[1].own_us)};
+}
 
 static bool is_late(double deadline_s) { return clock_s() > deadline_s || !setup_goes_on(""); }
 
@@ -148,41 +169,46 @@ static bool time_pair(struct side *all, struct side *fewer, double deadline_s)
 {
     struct side *sides[] = {all, fewer};
     struct error ignored;
-    double us = 1;
+    struct reading r = {1, 1};
     for (int i = 0; i < 2; i++) {
-        sides[i]->us[0] = sides[i]->us[1] = 0;
-        if (take_turn(sides[i], 1, &us, &ignored) != OK)
+        memset(sides[i]->series, 0, sizeof sides[i]->series);
+        if (take_turn(sides[i], 1, &r, &ignored) != OK)
             return false;
     }
-    for (int round = 0; round < ROUNDS && (round != SERIES || least(fewer) < LOST * least(all)); round++)
+    for (int round = 0; round < ROUNDS && (round != SERIES || least(fewer).own_us < LOST * least(all).us); round++)
         for (int i = 0; i < 2; i++) {
-            double *kept = &sides[i]->us[round % SERIES];
-            if (is_late(deadline_s) || take_turn(sides[i], turn_steps(us), &us, &ignored) != OK)
+            if (is_late(deadline_s) || take_turn(sides[i], turn_steps(r.us), &r, &ignored) != OK)
                 return round >= SERIES;
-            *kept = *kept > 0 ? fmin(*kept, us) : us;
+            keep_least(&sides[i]->series[round % SERIES], r);
         }
     return true;
 }
 
-/* Each in turns with all cores; the ratio to these decides. The worse series of fewer threads must beat the better one of all. */
+/* Each in turns with all cores; the ratio to these decides. The worse series of fewer threads must beat the better one of all, also without what
+ * the latter waited for cores. Where only that wait makes it win, nothing is known (variant -1). */
 static void time_candidates(struct config *c, const struct candidates *of, struct choice *out)
 {
     const double deadline = clock_s() + BUDGET_S;
     struct side *all = side_open(c, of->threads[0]), *fewer = NULL;
+    bool unknown = false;
     double best = 1;
     out->variant = 0;
     out->us = out->first_us = 1;
     for (int i = 1; i < of->n && all && !is_late(deadline); i++) {
         fewer = side_open(c, of->threads[i]);
         const bool timed = fewer && time_pair(all, fewer, deadline);
-        if (timed && most(fewer) < WINS * least(all) && least(fewer) / least(all) < best) {
-            best = least(fewer) / least(all);
-            *out = (struct choice){out->key, out->variants, i, least(fewer), least(all)};
+        const bool wins = timed && most(fewer).us < WINS * least(all).own_us, seems_to = timed && most(fewer).own_us < WINS * least(all).us;
+        if (wins && least(fewer).us / least(all).us < best) {
+            best = least(fewer).us / least(all).us;
+            *out = (struct choice){out->key, out->variants, i, least(fewer).us, least(all).us};
         } else if (timed && out->variant == 0)
-            out->us = out->first_us = least(all);
+            out->us = out->first_us = least(all).us;
+        unknown |= seems_to && !wins;
         side_close(fewer);
     }
     side_close(all);
+    if (unknown && out->variant == 0)
+        out->variant = -1;
 }
 
 /* ---- choosing ---- */
