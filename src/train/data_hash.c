@@ -1,5 +1,6 @@
 /* Whether data is what it was, or what it is elsewhere. */
 #include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 
 #include "core/arena.h"
@@ -60,5 +61,26 @@ enum status model_run_hash(uint64_t *out, struct model_run *r, enum split split,
         st = data_hash(&r->hash[split], r->dataset, split, r->config.model.seq, err);
     r->hashed[split] = st == OK;
     *out = r->hash[split];
+    return st;
+}
+
+const char *data_hash_of(const json_t *manifest, enum split split)
+{
+    return json_string_value(json_object_get(manifest, split == SPLIT_TRAIN ? "train_data" : "val_data"));
+}
+
+bool data_hash_is(const char *text, uint64_t hash)
+{
+    char has[32];
+    snprintf(has, sizeof has, "%016llx", (unsigned long long)hash);
+    return !strcmp(text, has);
+}
+
+enum status data_changed(bool *changed, const json_t *manifest, const struct dataset *d, enum split split, int64_t seq, struct error *err)
+{
+    const char *was = data_hash_of(manifest, split);
+    uint64_t hash;
+    const enum status st = was ? data_hash(&hash, d, split, seq, err) : OK;
+    *changed = was && st == OK && !data_hash_is(was, hash);
     return st;
 }

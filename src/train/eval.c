@@ -141,6 +141,27 @@ static void tell_of_data(const struct dataset *d)
         notice_tell("%s", words);
 }
 
+/* The run's own data, and not what a setting names. */
+static bool is_own_data(const struct eval_options *o)
+{
+    bool own = true;
+    for (int i = 0; i < o->n_sets && own; i++)
+        own = !begins_with(o->sets[i], "data.") || begins_with(o->sets[i], "data.workers=") || begins_with(o->sets[i], "data.prefetch=");
+    return own;
+}
+
+/* Files change, and their split with them: then a part for validation may hold what was trained on. */
+static enum status tell_of_change(const struct trained *t, const struct dataset *d, const struct eval_options *o, struct error *err)
+{
+    const enum split split = o->train ? SPLIT_TRAIN : SPLIT_VAL;
+    bool changed = false;
+    const enum status st = is_own_data(o) ? data_changed(&changed, t->checkpoint.manifest, d, split, t->config.model.seq, err) : OK;
+    if (changed)
+        notice_tell("the %s data is not what the run had: its loss is not that of the run%s", o->train ? "training" : "validation",
+                    o->train ? "" : ", and some of it may have been trained on");
+    return st;
+}
+
 enum status eval_run(const char *checkpoint, const struct eval_options *options, struct eval_result *out, struct error *err)
 {
     struct trained *t = xcalloc(1, sizeof *t);
@@ -156,6 +177,8 @@ enum status eval_run(const char *checkpoint, const struct eval_options *options,
         st = open_data(&d, t, options->train, err);
     if (st == OK)
         tell_of_data(d);
+    if (st == OK)
+        st = tell_of_change(t, d, options, err);
     if (st == OK)
         st = evaluation_program(&p, &t->config, err);
     if (st == OK && trained_build(t, p, err) != OK)

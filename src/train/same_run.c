@@ -77,28 +77,20 @@ static enum status same_tree(const struct config *was, const struct config *now,
     return OK;
 }
 
-static bool is_hash(const char *text, uint64_t hash)
-{
-    char has[32];
-    snprintf(has, sizeof has, "%016llx", (unsigned long long)hash);
-    return !strcmp(text, has);
-}
-
 /* A checkpoint of before there were hashes of whole splits has one of some samples, or none. */
 static enum status same_samples(struct model_run *r, const struct checkpoint *ck, struct error *err)
 {
     const char *some = json_string_value(json_object_get(ck->manifest, "data")),
-               *train = json_string_value(json_object_get(ck->manifest, "train_data")),
-               *val = json_string_value(json_object_get(ck->manifest, "val_data")), *other = NULL;
+               *train = data_hash_of(ck->manifest, SPLIT_TRAIN), *val = data_hash_of(ck->manifest, SPLIT_VAL), *other = NULL;
     uint64_t hash;
     enum status st = OK;
     if (train || some)
         st = train ? model_run_hash(&hash, r, SPLIT_TRAIN, err) : data_hash_of_some(&hash, r->dataset, r->config.model.seq, err);
-    if (st == OK && (train || some) && !is_hash(train ? train : some, hash))
+    if (st == OK && (train || some) && !data_hash_is(train ? train : some, hash))
         other = "data";
     if (st == OK && val && !other)
         st = model_run_hash(&hash, r, SPLIT_VAL, err);
-    if (st == OK && val && !other && !is_hash(val, hash))
+    if (st == OK && val && !other && !data_hash_is(val, hash))
         other = "validation data";
     if (st != OK || !other)
         return st;

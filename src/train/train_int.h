@@ -192,6 +192,11 @@ enum status folder_check_trace(const char *out, struct error *err);
 enum status data_hash(uint64_t *out, const struct dataset *d, enum split split, int64_t seq, struct error *err);
 /* Of some samples of training: what manifests held once. */
 enum status data_hash_of_some(uint64_t *out, const struct dataset *d, int64_t seq, struct error *err);
+/* That of a split in a checkpoint's manifest; NULL: an older one has none. */
+const char *data_hash_of(const json_t *manifest, enum split split);
+bool data_hash_is(const char *text, uint64_t hash);
+/* Whether a split is another than the checkpoint's run had; false where that is not known. */
+enum status data_changed(bool *changed, const json_t *manifest, const struct dataset *d, enum split split, int64_t seq, struct error *err);
 /* data_hash of a run's data, which is read for it once. */
 enum status model_run_hash(uint64_t *out, struct model_run *r, enum split split, struct error *err);
 enum status folder_write_config(const char *out, const struct config *c, struct error *err);

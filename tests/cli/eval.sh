@@ -56,6 +56,18 @@ for i in $(seq 300); do echo "größer, schöner, weiter $i"; done >text.txt
 cp text.txt copy.txt
 ok train tiny.yaml --set data.source=text --set data.path=text.txt --out text
 ok eval text --json && cp out own
+[ ! -s err ] || fail "the data is what it was, and yet: $(cat err)"
+# a file that has grown is split elsewhere: what is validation now may have been trained on
+echo 'größer' >>text.txt
+not="data is not what the run had: its loss is not that of the run"
+ok eval text
+echo "warning: the validation $not, and some of it may have been trained on" >wanted
+same "what is said of other validation data" err wanted
+ok eval text --split train --set data.workers=1
+echo "warning: the training $not" >wanted
+same "what is said of other training data" err wanted
+ok eval text copy.txt
+[ ! -s err ] || fail "DATA is not the run's, and yet: $(cat err)"
 rm text.txt
 refused 2 "hone: 'text/checkpoints/step-00000020': data.path: cannot open 'text.txt': No such file or directory; relative paths start from 'WORK'" eval text
 refused 2 "hone: --set data.path=\"nope.txt\": cannot open 'nope.txt': No such file or directory; relative paths start from 'WORK'" \
