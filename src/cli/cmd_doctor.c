@@ -42,18 +42,32 @@ static enum status measure_peaks(int threads, const struct cpu_machine *cpu, str
     return OK;
 }
 
+/* All of it takes seconds, and nobody knows how many. */
+static void tell(struct progress *bar, const char *what)
+{
+    progress_clear(bar);
+    progress_start(bar, 0, 0);
+    progress_line(bar, what);
+}
+
 static enum status measure(struct machine *m, bool anew, struct error *err)
 {
     struct statvfs disk;
+    struct progress bar = {0};
     cpu_machine_read(&m->cpu);
+    tell(&bar, "looking for a GPU");
     doctor_read_gpu(&m->gpu, anew);
     if (anew)
         peaks_forget(m->cpu.fingerprint, NULL);         /* a cache that cannot be written holds nothing either */
+    tell(&bar, "measuring the peaks of one thread");
     enum status st = measure_peaks(1, &m->cpu, &m->one, NULL, err);
+    tell(&bar, "measuring the peaks of all cores");
     if (st == OK)
         st = measure_peaks(0, &m->cpu, &m->peaks, &m->pace, err);
     m->free_memory_bytes = (double)cpu_available_bytes();
+    tell(&bar, "reading from the disk");
     doctor_read_disk(&m->disk);
+    progress_clear(&bar);
     m->free_disk_bytes = statvfs(".", &disk) == 0 ? (double)disk.f_bavail * (double)disk.f_frsize : 0;
     return st;
 }
@@ -116,7 +130,7 @@ static void check_fit(struct check *k, const struct config *c)
 /* Against the peaks of the device that it runs on; nothing is said where they are not known. Steps that are so fast need the most of a disk. */
 static void check_time(struct check *k, const struct config *c, const struct program *p, const struct machine *m)
 {
-    char floor[32], words[DATA_WORDS];
+    char floor[32], work[32], least[32], words[DATA_WORDS];
     struct peaks peaks = m->peaks;
     struct error err;
     if (c->device == DEVICE_CUDA && (known_peaks(c, &peaks, NULL, &err) != OK || !peaks_has(&peaks, NUMBERS_F32)))
@@ -125,8 +139,10 @@ static void check_time(struct check *k, const struct config *c, const struct pro
     const struct products_peak peak = program_peak(p, &peaks);
     const double ms = flops / peak.gflops / 1e6;
     human_time(ms * 1e-3 * (double)c->train.steps, floor);
-    add(k, false, "time: %.3g GFLOP per step, at least %.3g ms at the measured %s peak; %lld step%s at least %s",
-        flops / 1e9, ms, numbers_name(peak.numbers), (long long)c->train.steps, c->train.steps == 1 ? " takes" : "s take", floor);
+    human_count(flops, work);
+    human_rate(ms, ms < 100, least);
+    add(k, false, "time: %s FLOP per step, at least %s ms at the measured %s peak; %lld step%s at least %s",
+        work, least, numbers_name(peak.numbers), (long long)c->train.steps, c->train.steps == 1 ? " takes" : "s take", floor);
     if (k->data.known) {
         const bool slow = doctor_data_words(&k->data, doctor_data_need(&k->data, c, ms, m->free_memory_bytes), words);
         add(k, slow, "%s", words);

@@ -58,7 +58,9 @@ json_t *doctor_data_json(const struct doctor_data *d);                          
 
 /* ---- doctor_pace.c ---- */
 
-struct doctor_pace { double f32, bf16, clock; };        /* of the best that the cores have shown, just now: small products, and their clock; bf16 0: there are no such instructions */
+/* Of the best that the cores have shown, just now: small products, and their clock; bf16 0: there are no such instructions. delayed_share: of the time
+ * meanwhile, what other work had of the cores; below 0: not known. */
+struct doctor_pace { double f32, bf16, clock, delayed_share; };
 void doctor_read_pace(struct doctor_pace *p, struct backend *b, const struct peaks *peaks);
 void doctor_print_pace(const struct doctor_pace *p);
 json_t *doctor_pace_json(const struct doctor_pace *p);

@@ -1,8 +1,9 @@
-/* hone doctor: what the cores have just now, of the best that they have shown. */
+/* hone doctor: what the cores have just now, of the best that they have shown, and how much of their time is left for it. */
 #include <math.h>
 
 #include "cli/doctor.h"
 #include "core/clock.h"
+#include "core/delay.h"
 #include "core/stats.h"
 
 static const double SECONDS = 0.1;
@@ -25,14 +26,17 @@ static struct pace share_now(struct backend *b, enum numbers numbers, struct pac
 
 void doctor_read_pace(struct doctor_pace *p, struct backend *b, const struct peaks *peaks)
 {
-    *p = (struct doctor_pace){0};
+    *p = (struct doctor_pace){.delayed_share = -1};
     if (!(peaks->clock > 0 && peaks->near_gflops[NUMBERS_F32] > 0))
         return;
+    const struct delay delay = delay_begin();
     const struct pace f32 = share_now(b, NUMBERS_F32, (struct pace){peaks->near_gflops[NUMBERS_F32], peaks->clock});
     p->f32 = f32.gflops;
     p->clock = f32.clock;
     if (peaks->near_gflops[NUMBERS_BF16] > 0)
         p->bf16 = share_now(b, NUMBERS_BF16, (struct pace){peaks->near_gflops[NUMBERS_BF16], peaks->clock}).gflops;
+    if (delay_is_of_others(b->lanes))
+        p->delayed_share = delay_share(&delay, b->lanes);
 }
 
 void doctor_print_pace(const struct doctor_pace *p)
@@ -45,9 +49,15 @@ void doctor_print_pace(const struct doctor_pace *p)
     char words[PACE_WORDS];
     const char *why = pace_words(p->bf16 > 0 ? fmin(p->f32, p->bf16) : p->f32, p->clock, words);
     printf(", their clock is at %.0f %%%s%s\n", 100 * p->clock, why ? ": " : "", why ? why : "");
+    if (delay_is_much(p->delayed_share))        /* the middle of short bursts does not show it */
+        printf("           %sother work takes the cores for %.0f %% of the time%s: steps take longer by that and more\n", style(stdout, "yellow"), 100 * p->delayed_share,
+               style(stdout, "off"));
 }
 
 json_t *doctor_pace_json(const struct doctor_pace *p)
 {
-    return p->f32 > 0 ? json_pack("{s:f, s:o, s:f}", "f32", p->f32, "bf16", p->bf16 > 0 ? json_real(p->bf16) : json_null(), "clock", p->clock) : json_null();
+    if (!(p->f32 > 0))
+        return json_null();
+    return json_pack("{s:f, s:o, s:f, s:o}", "f32", p->f32, "bf16", p->bf16 > 0 ? json_real(p->bf16) : json_null(), "clock", p->clock, "delayed_share",
+                     p->delayed_share < 0 ? json_null() : json_real(p->delayed_share));
 }

@@ -16,7 +16,27 @@ json out 'j["data_disk"] is null and j["disk"]["free_bytes"] > 0 and j["disk"]["
 json out 'j["disk"]["way"] in ("direct", "dropped", "cached", "memory")'
 json out '0 < j["largest_batch"][0]["batch"] < j["largest_batch"][3]["batch"] or j["largest_batch"][0]["batch"] == 65536'
 json out '0 < j["pace"]["f32"] <= 1 and 0 < j["pace"]["clock"] <= 1 and (j["pace"]["bf16"] is None) == (j["peaks"]["bf16_gflops"] == 0)'
+json out 'j["pace"]["delayed_share"] is null or 0 <= j["pace"]["delayed_share"] <= 1'
+json out '[c["text"].split(" FLOP per step, at least ")[0][-2:] for c in j["checks"] if c["text"].startswith("time:")] == [" M"]'
 [ ! -s err ] || fail "doctor --json wrote to stderr: $(cat err)"
+
+# Other work has the cores: the best of short products does not show it, what is said of now does.
+if grep -q '"delayed_share": [0-9]' out; then
+    for i in $(seq $(($(nproc) * 2))); do
+        timeout 120 sh -c 'while :; do :; done' &
+        busy="${busy-} $!"
+    done
+    ok doctor
+    kill $busy
+    grep -q '^           other work takes the cores for [0-9]* % of the time: steps take longer by that and more$' out || fail "a busy machine: $(cat out)"
+fi
+
+# Measuring takes seconds: on a terminal it is seen, and no longer than that.
+if command -v script >/dev/null; then
+    SHELL=$(command -v bash) script -qec "$(printf '%q' "$HONE") doctor >out" /dev/null >screen </dev/null || fail "$(cat screen)"
+    tr '\r' '\n' <screen | grep -q 'measuring the peaks of all cores' || fail "nothing is seen of it: $(cat -v screen)"
+    ! grep -q measuring out || fail "it is in the output: $(cat out)"
+fi
 
 # the best that was ever seen is kept, until it is measured anew
 sed -i 's/"product_gflops": [0-9.e+]*/"product_gflops": 987654321.0/' cache/hone/peaks.json
