@@ -204,6 +204,9 @@ static enum status check_config(struct check *k, struct config *c, const struct 
 {
     struct program *p = NULL;
     int places[PASSES_MAX] = {0};
+    char idle[CONFIG_IDLE_WORDS];
+    for (int at = 0; config_tell_idle(c, &at, idle);)
+        add(k, false, "key: %s", idle);
     const enum status st = train_step_program(&p, c, c->train.steps, places, err);
     if (st == OK) {
         char passes[PASSES_TEXT_MAX];

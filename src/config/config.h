@@ -231,6 +231,12 @@ struct config_difference {
 };
 bool config_differ(struct config_difference *out, const struct config *a, const struct config *b, int *at);
 
+/* Does a key say nothing in this config, as another one stands? Two configs that differ in such a key alone say the same. */
+bool config_is_idle(const struct config *c, const char *key);
+/* Those that are not at their default, one after the other, with the reason, as a sentence; *at is 0 at the first call. */
+enum { CONFIG_IDLE_WORDS = 224 };
+bool config_tell_idle(const struct config *c, int *at, char words[CONFIG_IDLE_WORDS]);
+
 /* Passes by their index in pass_table (passes/optimize.h), which is the only list of them. */
 int config_pass_find(const char *name);     /* a name that there is */
 /* What optimize.passes, the pass's own switch and optimize.precision say together. */

@@ -31,11 +31,13 @@ static bool open_vocabulary(const char *key, const char *a, const char *b)
     return !strcmp(key, "model.vocab") && (!strcmp(a, "0") || !strcmp(b, "0"));
 }
 
+static bool says_nothing(const struct config *a, const struct config *b, const char *key) { return config_is_idle(a, key) && config_is_idle(b, key); }
+
 static enum status compare_keys(const struct config *a, const struct config *b, struct error *err)
 {
     struct config_difference d;
     for (int at = 0; config_differ(&d, a, b, &at);)
-        if (!is_free(d.key) && !open_vocabulary(d.key, d.a, d.b))
+        if (!is_free(d.key) && !says_nothing(a, b, d.key) && !open_vocabulary(d.key, d.a, d.b))
             return error_set(err, BAD_INPUT, "'%.200s' and '%.200s' %s: %s is %.150s and %.150s", a->file, b->file,
                              kind_of_difference(d.key), d.key, d.a, d.b);
     return OK;

@@ -20,18 +20,23 @@ static bool is_of_loss(const char *key)
 
 static bool same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
-static bool same_data(const struct run_keys *k, int a, int b)
+/* The length of the built-in corpus says nothing of a run whose data is a file. */
+static bool is_idle(const struct run *x, const char *key) { return x->config && config_is_idle(x->config, key); }
+
+static bool same_data(const struct runs *r, const struct run_keys *k, int a, int b)
 {
-    for (int i = 0; i < k->n; i++)
-        if (is_of_loss(k->key[i].key) && !same_text(k->key[i].value[a], k->key[i].value[b]))
+    for (int i = 0; i < k->n; i++) {
+        const struct run_key *key = &k->key[i];
+        if (is_of_loss(key->key) && !same_text(key->value[a], key->value[b]) && !(is_idle(&r->run[a], key->key) && is_idle(&r->run[b], key->key)))
             return false;
+    }
     return true;
 }
 
-static struct run_best *find_or_add(struct run_bests *b, const struct run_keys *k, int run)
+static struct run_best *find_or_add(struct run_bests *b, const struct runs *r, const struct run_keys *k, int run)
 {
     for (int i = 0; i < b->n; i++)
-        if (same_data(k, b->list[i].best, run))
+        if (same_data(r, k, b->list[i].best, run))
             return &b->list[i];
     b->list = xrealloc(b->list, (size_t)(b->n + 1) * sizeof *b->list);
     b->list[b->n] = (struct run_best){.best = run, .also = -1};
@@ -75,10 +80,10 @@ void run_bests_init(struct run_bests *b, const struct runs *r, const struct run_
     *b = (struct run_bests){0};
     for (int i = 0; i < r->n; i++)
         if (counts(&r->run[i]))
-            take(find_or_add(b, k, i), r, i);
+            take(find_or_add(b, r, k, i), r, i);
     for (int i = 0; i < r->n; i++)
         if (counts(&r->run[i]))
-            tie(find_or_add(b, k, i), r, i);
+            tie(find_or_add(b, r, k, i), r, i);
 }
 
 void run_best_names(const struct runs *r, const struct run_best *b, char *out, size_t size)
@@ -98,12 +103,12 @@ void run_bests_release(struct run_bests *b)
     *b = (struct run_bests){0};
 }
 
-void run_best_data(const struct run_keys *k, const struct run_best *b, char *out, size_t size)
+void run_best_data(const struct runs *r, const struct run_keys *k, const struct run_best *b, char *out, size_t size)
 {
     size_t n = 0;
     *out = '\0';
     for (int i = 0; i < k->n && n < size; i++)
-        if (is_of_loss(k->key[i].key)) {
+        if (is_of_loss(k->key[i].key) && !is_idle(&r->run[b->best], k->key[i].key)) {
             const char *value = k->key[i].value[b->best];
             n += (size_t)snprintf(out + n, size - n, "%s%s %s", n ? ", " : "", k->key[i].key, value && *value ? value : "–");
         }

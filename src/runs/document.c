@@ -68,7 +68,7 @@ json_t *run_bests_json(const struct run_bests *b, const struct runs *r, const st
     for (int i = 0; list && i < b->n; i++) {
         const struct run_best *x = &b->list[i];
         run_best_names(r, x, names, sizeof names);
-        run_best_data(k, x, data, sizeof data);
+        run_best_data(r, k, x, data, sizeof data);
         if (json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:i, s:i, s:s, s:o}", "data", runs_text(data), "run", runs_text(r->run[x->best].name), "names",
                                                   runs_text(names), "tied", x->tied, "runs", x->runs, "by",
                                                   x->by_validation ? "val_loss" : "loss", "loss", runs_number(run_best_loss(r, x))))) {

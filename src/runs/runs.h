@@ -142,7 +142,7 @@ double run_best_loss(const struct runs *r, const struct run_best *b);
 /* "a", "a and b", or "a and 3 more": those that are tied. */
 void run_best_names(const struct runs *r, const struct run_best *b, char *out, size_t size);
 /* "data.tokens byte, data.path b.txt": what sets its data apart from that of others; "" where nothing does. */
-void run_best_data(const struct run_keys *k, const struct run_best *b, char *out, size_t size);
+void run_best_data(const struct runs *r, const struct run_keys *k, const struct run_best *b, char *out, size_t size);
 json_t *run_bests_json(const struct run_bests *b, const struct runs *r, const struct run_keys *k);
 
 /* What hone runs prints, and hone compare shows; NULL: no memory. */

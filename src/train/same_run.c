@@ -46,7 +46,7 @@ static enum status same_config(const struct config *was, const struct config *no
         INT(data, max_chars), REAL(data, val_fraction), INT(data, region), INT(data, group), WORD(data, pack),
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].was != keys[i].now)
+        if (keys[i].was != keys[i].now && !(config_is_idle(was, keys[i].key) && config_is_idle(now, keys[i].key)))
             return refuse(ck, &keys[i], err);
     const struct kept steps = INT(train, steps);            /* may change, but for where one stage ends and the next begins */
     if (now->data.domains.n && steps.was != steps.now)

@@ -63,6 +63,10 @@ json out 'all("); a run reads its 2.10 MB of data once, when it starts, in " in 
 json out '0 < j["peaks"]["f32_gflops"] < 1e8 and 0 < j["peaks"]["f32_gflops_1_thread"] < 1e8'
 ! grep -q 987654321 cache/hone/peaks.json || fail "what was to be forgotten is remembered: $(cat cache/hone/peaks.json)"
 
+# keys that another one makes idle are named, and are no problem
+ok doctor tiny.yaml --set data.source=bin --set data.path=a.bin --set model.vocab=4096 --json
+json out '[c["text"] for c in j["checks"] if c["text"].startswith("key:")] == ["key: data.chars is 20000, and says nothing, as data.source is bin"]'
+
 # data that cannot be read is a problem of the config; the machine is shown all the same
 run doctor tiny.yaml --set data.source=text --set data.path=nope.txt
 [ "$code" = 1 ] || fail "data that is not there, and exit code $code"

@@ -66,6 +66,12 @@ same "the best of each data" said wanted
 ok runs kinds --json
 json out 'j["best"] is null and [(b["data"], b["run"], b["runs"], b["by"]) for b in j["bests"]] == [("data.tokens byte", "byte", 2, "val_loss"), ("data.tokens char", "char", 1, "val_loss")]'
 json out 'all(type(r[k]) == int for r in j["runs"] for k in ("planned_bytes", "peak_bytes"))'
+# the length of the built-in corpus is nothing of a file's; a resume does not ask for it either
+for i in $(seq 300); do echo "a line, and then the line $i"; done >lines.txt
+for chars in 20000 30000; do ok train tiny.yaml --out files/$chars --set data.source=text --set data.path=lines.txt --set data.chars=$chars; done
+ok runs files
+grep -q '^best: 20000 and 30000 are tied, validation loss ' out || fail "the same data twice: $(tail -3 out)"
+ok train tiny.yaml --out files/20000 --set data.source=text --set data.path=lines.txt --set data.chars=40000 --resume --steps 25
 json kinds/byte/run.json 'type(j["planned_bytes"]) == int and type(j["peak_bytes"]) == int'
 ok compare kinds/char kinds/byte --out kinds/compare
 grep -q '^2 runs on 2 kinds of data or tokens, whose losses cannot be compared with each other; the' out || fail "$(cat out)"

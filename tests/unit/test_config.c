@@ -198,6 +198,45 @@ static void test_differences(void **state)
     assert_false(config_differ(&d, &a, &a, &at));
 }
 
+/* What another key makes idle is told where somebody has changed it, and no more of it than that. */
+static void test_idle(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *words; } cases[] = {
+        {GPT, NULL},
+        {GPT "data: {source: text, path: a, chars: 20}", "data.chars is 20, and says nothing, as data.source is text"},
+        {GPT "data: {source: text, path: a, chars: 2000000}", NULL},
+        {GPT "data: {chars: 20}", NULL},
+        {GPT "data: {domains: [prose, code], chars: 20}", NULL},
+        {GPT "data: {max_chars: 30}", "data.max_chars is 30, and says nothing, as data.source is corpus"},
+        {GPT "data: {source: bin, path: a, tokens: byte}", "data.tokens is byte, and says nothing, as data.source is bin"},
+        {GPT "data: {source: text, path: a, tokenizer: t.json, tokens: byte}", "data.tokens is byte, and says nothing, as data.tokenizer is \"t.json\""},
+        {GPT "data: {source: text, path: a, val_path: b, val_fraction: 0.5}", "data.val_fraction is 0.5, and says nothing, as data.val_path is \"b\""},
+        {"model: {arch: gpt, rope_base: 5}", "model.rope_base is 5, and says nothing, as model.arch is gpt"},
+        {"model: {arch: llama, rope_base: 5}", NULL},
+        {"model: {arch: llama, rope_factor: 5}", "model.rope_factor is 5, and says nothing, as model.rope_scaling is none"},
+        {"model: {arch: llama, rope_factor: 5, rope_scaling: linear}", NULL},
+        {"model: {arch: llama, rope_low: 2, rope_scaling: linear}", "model.rope_low is 2, and says nothing, as model.rope_scaling is linear"},
+        {"model: {arch: llama, rope_low: 2, rope_scaling: llama3}", NULL},
+        {GPT "train: {min_lr: 1.0e-5}", NULL},
+        {GPT "train: {min_lr: 1.0e-5, schedule: constant}", "train.min_lr is 1.0e-05, and says nothing, as train.schedule is constant"},
+        {GPT "k1: {k: 2}", "k1.k is 2, and says nothing, as model.arch is gpt"},
+        {"model: {arch: k1, tree: [3]}\nk1: {k: 2}", NULL},
+        {"model: {arch: k1, tree: [3]}\nk1: {k: 2, select: all}", "k1.k is 2, and says nothing, as k1.select is all"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char words[CONFIG_IDLE_WORDS];
+        int at = 0;
+        const struct config c = parse_ok(cases[i].text);
+        if (config_tell_idle(&c, &at, words) != (cases[i].words != NULL))
+            fail_msg("%s: %s", cases[i].text, cases[i].words ? "nothing is told" : words);
+        if (!cases[i].words)
+            continue;
+        assert_string_equal(words, cases[i].words);
+        assert_false(config_tell_idle(&c, &at, words));
+    }
+}
+
 static void test_passes(void **state)
 {
     (void)state;
@@ -500,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_set_order),
         cmocka_unit_test(test_passes_are_those_of_the_table), cmocka_unit_test(test_passes_are_switched),
         cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_idle),
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_passes_are_printed),
         cmocka_unit_test(test_round_trip_shipped),

@@ -290,6 +290,7 @@ static void test_refusals(void **state)
     refuse(c, tiny("data.source=text", "data.path=x y: z", NULL), "different data", "data.source is corpus and text");
     refuse(tiny("data.source=text", "data.path=a", NULL), tiny("data.source=text", "data.path=x y: z", NULL), "different data",
            "data.path is \"a\" and \"x y: z\"");
+    refuse(tiny("data.source=text", "data.path=a", "data.chars=30"), tiny("data.source=text", "data.path=a", NULL), "cannot open", "data.path");    /* not the corpus' length */
     refuse(c, tiny("train.seed=1", NULL, NULL), "different seeds", "train.seed is 42 and 1");
     refuse(c, tiny("train.lr=0.1", NULL, NULL), "different ways", "train.lr");
     refuse(c, tiny("train.batch_size=8", NULL, NULL), "4 × 1", "8 × 1");
