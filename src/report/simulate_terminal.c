@@ -38,9 +38,10 @@ static void put_point(const struct screen *s, const json_t *p)
     screen_put_right(s, report_show_us(num(p, "step_us"), n), 10);
     screen_put_right(s, report_show_percent(num(p, "efficiency"), n), 11);
     screen_put_right(s, report_show_count(num(p, "tokens_per_s"), n), 10);
-    screen_put_right(s, report_show_us(num(p, "sums_us"), n), 10);
+    screen_put_right(s, report_show_us(num(p, "packing_us"), n), 10);
     screen_put_right(s, report_show_us(num(p, "exposed_us"), n), 10);
     screen_put_right(s, report_show_us(num(p, "slowest_us"), n), 10);
+    screen_put_right(s, report_show_us(num(p, "sums_us"), n), 10);
     screen_put_right(s, report_show_bucket(num(p, "best_bucket_mb"), n), 12);
     screen_put_right(s, report_show_bytes(num(p, "memory_bytes"), n), 10);
     fputc('\n', s->to);
@@ -58,11 +59,12 @@ void report_simulate_print_terminal(const json_t *simulated, FILE *to, bool colo
     if (*word(simulated, "warning"))
         screen_put_answer(&s, "warning", word(simulated, "warning"));
     put_facts(&s, simulated);
-    fprintf(to, "\n  %s%6s%10s%11s%10s%10s%10s%10s%12s%10s%s\n", screen_style(&s, DIM), "ranks", "step", "efficiency", "tokens/s", "sums", "exposed",
-            "slowest", "best bucket", "memory", screen_style(&s, OFF));
+    fprintf(to, "\n  %s%6s%10s%11s%10s%10s%10s%10s%10s%12s%10s%s\n", screen_style(&s, DIM), "ranks", "step", "efficiency", "tokens/s", "packing", "exposed",
+            "slowest", "sums", "best bucket", "memory", screen_style(&s, OFF));
     json_array_foreach(json_object_get(simulated, "points"), i, p)
         put_point(&s, p);
-    fprintf(to, "  %severy rank has the batch of the one that was measured; exposed: of the sums, what backward does not hide; slowest: what\n"
-            "  the slowest of all ranks takes longer than a usual one; buckets of %s but for the best one; memory: values of one rank, as planned%s\n",
+    fprintf(to, "  %severy rank has the batch of the one that was measured; a step is that of one rank, and packing (buckets filled and emptied),\n"
+            "  exposed (of the sums, what backward does not hide) and slowest (what the slowest of all ranks takes longer than a usual one);\n"
+            "  buckets of %s but for the best one; memory: values of one rank, as planned%s\n",
             screen_style(&s, DIM), report_show_bucket(num(simulated, "bucket_mb"), n), screen_style(&s, OFF));
 }

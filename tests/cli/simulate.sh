@@ -6,6 +6,11 @@ LINKS="--net 10,10 --intra 2,80 --gpus-per-node 4"
 ok simulate --from "$FROM" --ranks 2,4,...,64,3 $LINKS
 same "the table" out "$EXPECTED/simulate.txt"
 [ ! -s err ] || fail "it wrote to stderr: $(cat err)"
+# one rank's step and its parts make the step that stands there, to the digits that are shown
+awk 'function us(at) { return $(at + 1) == "ms" ? $at * 1000 : $at }
+    /^ +1 / { one = us(2) }
+    /^ +64 / { seen = 1; off = us(2) - one - us(8) - us(10) - us(12) }
+    END { exit !seen || off < -100 || off > 100 }' out || fail "the columns do not add up to the step: $(grep '^ *64 ' out)"
 D=simulations/fixture
 for f in report.html report.md report.json; do [ -s $D/$f ] || fail "no $f"; done
 grep -q '^| 64 | 16 | 30.4 ms | 60.9 % | ' $D/report.md || fail "report.md: $(cat $D/report.md)"
@@ -65,7 +70,7 @@ fi
 # What cannot be is refused.
 # a profile has rows of one length, whatever data.bucket says
 seq 400 | sed 's/.*/line & of a text, some longer than others &/' >lines.txt
-ok profile tiny.yaml --steps 3 --set data.source=text --set data.path=lines.txt --set data.samples=lines --set data.bucket=8 --out bucketed
+ok profile tiny.yaml --steps 3 --set threads=1 --set data.source=text --set data.path=lines.txt --set data.samples=lines --set data.bucket=8 --out bucketed
 ok simulate --from bucketed/report.json --ranks 2 $LINKS --out rows
 
 refused 2 "hone: a CONFIG is missing, or --from report.json of a profile" simulate
