@@ -11,7 +11,7 @@
 struct request {
     struct text_list paths;
     const char *out, *diff, *baseline;
-    double max_slower;          /* percent */
+    double max_slower;          /* percent; NAN: not given */
     double step_ms;             /* NAN: not given */
     double peak_tflops, peak_gbps;      /* the same */
     bool json;
@@ -35,6 +35,8 @@ static enum status check_peak(const char *option, double value, const char *what
     return error_set(err, BAD_INPUT, "%s is %g; it must be above 0 and at most 1e9: %s", option, value, what);
 }
 
+static const double MAX_SLOWER = 5;
+
 static enum status check_request(struct request *r, struct error *err)
 {
     const double longest_ms = 1e9;
@@ -46,6 +48,10 @@ static enum status check_request(struct request *r, struct error *err)
     if (!isnan(r->step_ms) && !(r->step_ms > 0 && r->step_ms <= longest_ms))
         return error_set(err, BAD_INPUT, "--step-ms is %g; it must be above 0 and at most 1e9: the milliseconds that a step "
                          "takes without the profiler", r->step_ms);
+    if (!isnan(r->max_slower) && !r->baseline)          /* a gate that never closes */
+        return error_set(err, BAD_INPUT, "--max-slower is %g, and there is no --baseline to hold the step against; give --baseline report.json", r->max_slower);
+    if (isnan(r->max_slower))
+        r->max_slower = MAX_SLOWER;
     if (r->max_slower < 0 || r->max_slower > 1000)
         return error_set(err, BAD_INPUT, "--max-slower is %g; it must be 0 to 1000: percent that a step may take longer than in --baseline", r->max_slower);
     enum status st = check_peak("--peak-tflops", r->peak_tflops, "the TFLOP/s that the device's products reach at most", err);
@@ -189,7 +195,7 @@ static int analyze(struct request *r)
 
 int cmd_analyze(int argc, char **argv)
 {
-    struct request r = {.fail_on = {.words = severity_names}, .step_ms = NAN, .peak_tflops = NAN, .peak_gbps = NAN, .max_slower = 5};
+    struct request r = {.fail_on = {.words = severity_names}, .step_ms = NAN, .peak_tflops = NAN, .peak_gbps = NAN, .max_slower = NAN};
     const struct option_def options[] = {
         {"--step-ms", "X", OPTION_REAL, &r.step_ms, "milliseconds of a step of TRACE without the profiler, where known"},
         {"--peak-tflops", "X", OPTION_REAL, &r.peak_tflops, "what the device's products reach at most, where its name does not say"},

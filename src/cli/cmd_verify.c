@@ -104,14 +104,17 @@ static bool names_report(const char *argument, char path[CONFIG_PATH_MAX])
     return snprintf(path, CONFIG_PATH_MAX, "%s/report.json", argument) < CONFIG_PATH_MAX && fs_exists(path);
 }
 
-static enum status verify_two_reports(struct verdict *v, const char *a, const char *b, const struct text_list *sets,
+/* What was measured is in the reports, and one limit counts; another that is given would gate nothing. */
+static enum status verify_two_reports(struct verdict *v, const char *a, const char *b, const struct text_list *sets, bool measures,
                                       struct error *err)
 {
-    static const char smallest[] = "model: {arch: gpt}\n";
+    static const char smallest[] = "model: {arch: gpt}\n", counts[] = "verify.regression=";
     struct config limits;
+    if (measures)
+        return error_set(err, BAD_INPUT, "--steps and --seconds are of two configs; with two reports nothing is measured");
     for (int i = 0; i < sets->n; i++)
-        if (strncmp(sets->item[i], "verify.", 7))
-            return error_set(err, BAD_INPUT, "--set %s: with two reports only the keys of verify can be set", sets->item[i]);
+        if (strncmp(sets->item[i], counts, sizeof counts - 1))
+            return error_set(err, BAD_INPUT, "--set %s: with two reports only verify.regression can be set: by how much the second may be slower or larger", sets->item[i]);
     const enum status st = config_parse(&limits, "the defaults", smallest, sizeof smallest - 1, sets->item, sets->n, err);
     return st == OK ? verify_reports(v, a, b, limits.verify.regression, err) : st;
 }
@@ -146,7 +149,7 @@ static enum status judge(struct verdict *v, const struct text_list *given, const
     if (is_a != is_b)
         return error_set(err, BAD_INPUT, "'%.300s' is a report and '%.300s' is not; give two configs or two reports", is_a ? a : b,
                          is_a ? b : a);
-    return is_a ? verify_two_reports(v, report_a, report_b, sets, err)
+    return is_a ? verify_two_reports(v, report_a, report_b, sets, steps > 0 || seconds > 0, err)
                 : verify_two_configs(v, a, b, sets, steps, seconds, err);
 }
 

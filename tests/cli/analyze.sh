@@ -238,6 +238,7 @@ json out 'j["corrected"]["given"] and j["corrected"]["device_us"] == j["correcte
 for x in nan inf fast ''; do
     refused 2 "hone analyze: --step-ms takes a number, not '$x'; \`hone analyze --help\` shows the options" analyze small.json --step-ms "$x"
 done
+refused 2 "hone: --max-slower is 3, and there is no --baseline to hold the step against; give --baseline report.json" analyze small.json --max-slower 3
 refused 2 "hone analyze: --fail-on is 'hihg'; choose low, medium, high or critical; did you mean 'high'?" analyze small.json --fail-on hihg
 refused 2 "hone analyze: --fail-on is 'never'; choose low, medium, high or critical" analyze small.json --fail-on never
 

@@ -85,5 +85,8 @@ ok profile tiny.yaml --steps 2 --out other --seq-len 8
 refused 2 "hone: 'before/report.json' and 'other/report.json' are of different models or batches: 14848 parameters and 14592" \
     verify before other
 refused 2 "hone: 'before' is a report and 'tiny.yaml' is not; give two configs or two reports" verify tiny.yaml before
-refused 2 "hone: --set train.lr=1: with two reports only the keys of verify can be set" verify before before --set train.lr=1
+for set in train.lr=1 verify.min_gain=0.3 verify.memory=1; do
+    refused 2 "hone: --set $set: with two reports only verify.regression can be set: by how much the second may be slower or larger" verify before before --set $set
+done
+refused 2 "hone: --steps and --seconds are of two configs; with two reports nothing is measured" verify before before --seconds 1
 refused 2 "hone: cannot open 'none.json': No such file or directory" verify before none.json
