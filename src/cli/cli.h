@@ -121,6 +121,8 @@ typedef enum status document_writer(const json_t *document, FILE *to, struct err
 char *document_written(document_writer *write, const json_t *document);        /* NULL: there was no memory. The caller frees it */
 /* The same to the standard output; main sees what the stream says. */
 enum status print_document(json_t *document, int digits, struct error *err);
+/* --print-program writes text, and --json promises one document and nothing else. */
+enum status refuse_json_program(bool json, bool print, struct error *err);
 
 /* A name, path or value that was given, read or made by others, safe to print: every such text passes here or through an
  * error. The result is good for the next fifteen calls. */

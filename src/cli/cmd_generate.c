@@ -189,7 +189,7 @@ int cmd_generate(int argc, char **argv)
     o.logprobs = json;
     o.stop_texts = stops.item;
     o.n_stop_texts = stops.n;
-    if (check(&o, top_k != INT64_MIN, seed, &err) != OK)
+    if (refuse_json_program(json, print, &err) != OK || check(&o, top_k != INT64_MIN, seed, &err) != OK)
         return report_error(&err);
     if (print)
         return generate_print_program(positional.item[0], o.samples, stdout, &err) == OK ? OK : report_error(&err);

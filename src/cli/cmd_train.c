@@ -377,6 +377,8 @@ int cmd_train(int argc, char **argv)
     char steps_set[64], folder[512];
     struct config c;
     struct error err;
+    if (refuse_json_program(json, print, &err) != OK)
+        return ranks_refuse(&err);
     if (steps != INT64_MIN && set_steps(&sets, steps, steps_set, &err) != OK)
         return ranks_refuse(&err);
     if (window && set_window(&run, window, &err) != OK)

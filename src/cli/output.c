@@ -74,3 +74,8 @@ enum status print_document(json_t *document, int digits, struct error *err)
     free(text);
     return OK;
 }
+
+enum status refuse_json_program(bool json, bool print, struct error *err)
+{
+    return json && print ? error_set(err, BAD_INPUT, "--json is of a result, and --print-program ends before there is one; leave out one of them") : OK;
+}

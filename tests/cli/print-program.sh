@@ -9,6 +9,11 @@ set -- $(tail -1 out)                           # workspace: 0.010 MB planned, 0
 python3 -c 'import sys; sys.exit(not 0 < float(sys.argv[1]) < float(sys.argv[2]))' "$2" "$5" || fail "the plan saves nothing: $*"
 [ "$(tail -2 out | head -1)" = "passes: none" ] || fail "the line about passes: $(tail -2 out)"
 
+# It is text: --json promises one document, and nothing else.
+for command in "train tiny.yaml" "generate nosuch"; do
+    refused 2 "hone: --json is of a result, and --print-program ends before there is one; leave out one of them" $command --print-program --json
+done
+
 # And what passes make of it.
 ok train tiny.yaml --set optimize.passes=hoist-constants,async-metrics,fused-optimizer --print-program
 [ "$(tail -2 out | head -1)" = "passes: hoist-constants ×1, fused-optimizer ×3, async-metrics ×3" ] || fail "$(tail -2 out)"
