@@ -85,9 +85,9 @@ static enum status source_open(struct dataset *d, const struct config *c, const 
     };
     const bool is_text = c->data.source == SOURCE_CORPUS || c->data.source == SOURCE_TEXT;
     if (given && given->kind != TOKENIZER_BPE && is_text != (given->kind != TOKENIZER_NONE))
-        return error_set(err, BAD_INPUT, "the model's tokens are %s, and data.source %s has %s; give data of the same kind",
+        return error_set(err, BAD_INPUT, "the model's tokens are %s, and data.source %s%s%s%s has %s; give data of the same kind",
                          is_text ? "ids without a text" : "pieces of text", config_word("data.source", (int)c->data.source),
-                         is_text ? "text" : "ids without a text");
+                         *c->data.path ? " '" : "", c->data.path, *c->data.path ? "'" : "", is_text ? "text" : "ids without a text");
     source_fn *const source = c->data.domains.n ? source_domains : sources[c->data.source];
     const enum status st = source(d, c, given, err);
     if (st == OK)

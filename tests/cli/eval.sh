@@ -178,10 +178,12 @@ for name in ' lead.txt' '"quoted"' null '~' 'sp ace' "it's"; do
 done
 refused 2 "hone: 'large.bin' holds token 85 (at place 25), and the model has a vocabulary of 50: it was trained on other tokens" \
     eval raw --set data.path=large.bin
-refused 2 "hone: the model's tokens are ids without a text, and data.source text has text; give data of the same kind" \
+refused 2 "hone: the model's tokens are ids without a text, and data.source text 'copy.txt' has text; give data of the same kind" \
     eval raw --set data.source=text --set data.path=copy.txt
-refused 2 "hone: the model's tokens are pieces of text, and data.source bin has ids without a text; give data of the same kind" \
+refused 2 "hone: the model's tokens are pieces of text, and data.source bin 'raw.bin' has ids without a text; give data of the same kind" \
     eval text --set data.source=bin --set data.path=raw.bin
+mkdir mixed && cp copy.txt raw.bin mixed               # a folder with shards is one of shards
+refused 2 "hone: the model's tokens are pieces of text, and data.source bin 'mixed/*.bin' has ids without a text; give data of the same kind" eval text mixed
 
 # ---- domains: those of the run, others, one alone
 ok train tiny.yaml --set data.domains=prose,code,formulas --out domains
