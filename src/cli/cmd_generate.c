@@ -19,6 +19,7 @@ struct screen {
     struct text_stream terminal;
     bool is_terminal;
     int64_t samples, sample;        /* in all, and the one that is written */
+    struct progress bar;
 };
 
 static void begin_sample(struct screen *s, int64_t sample)
@@ -137,14 +138,27 @@ static enum status check(const struct generate_options *o, bool k_given, int64_t
     return OK;
 }
 
+static void on_progress(void *context, int64_t done, int64_t total)
+{
+    struct screen *s = context;
+    char text[64];
+    if (!s->bar.total)
+        progress_start(&s->bar, 0, total);
+    snprintf(text, sizeof text, "token %lld/%lld", (long long)done, (long long)total);
+    progress_show(&s->bar, done, text);
+}
+
+/* Text is seen as it is made; a document stands at the end. */
 static int generate(const char *checkpoint, struct generate_options *o, bool json)
 {
     struct screen s = {.terminal = {.to = stdout}, .is_terminal = isatty(STDOUT_FILENO), .samples = o->samples, .sample = -1};
     struct generate_result r;
     struct error err;
     o->on_text = json ? NULL : emit;
+    o->progress = json ? on_progress : NULL;
     o->context = &s;
     enum status st = generate_run(checkpoint, o, &r, &err);
+    progress_clear(&s.bar);
     text_stream_end(&s.terminal);
     if (st == OK && json)
         st = print_json(&r, &err);

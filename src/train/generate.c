@@ -214,16 +214,24 @@ static void end_interrupted(struct generator *g, int64_t first)
 }
 
 /* Samples [first, end) from the prompt to their ends. */
+static void tell_progress(const struct generator *g, int64_t first, int64_t end, int64_t made)
+{
+    const struct generate_options *o = g->options;
+    if (o->progress && o->tokens <= INT64_MAX / g->result->n)
+        o->progress(o->context, first * o->tokens + (end - first) * made, g->result->n * o->tokens);
+}
+
 static enum status make_together(struct generator *g, int64_t first, int64_t end, struct error *err)
 {
     int32_t tokens[TOGETHER];
-    int64_t left = 1;
+    int64_t left = 1, made = 0;
     g->begun = end;
     tell_samples(g);
     enum status st = begin(g, err);
     const double start = clock_s();
     while (st == OK && left && !interrupted(g)) {
         st = grow_all(g, first, tokens, &left, err);
+        tell_progress(g, first, end, ++made);
         if (st == OK && left)
             st = refuse(g, decoder_push(&g->decoder, tokens, err), err);
     }

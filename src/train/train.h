@@ -200,7 +200,9 @@ struct generate_options {
     /* The prompt and then the text of every sample, one sample after the other and each as it is made, in pieces that end with a character as far
      * as there are any. May be NULL. */
     void (*on_text)(void *context, int64_t sample, const char *text, size_t length);
-    void *context;
+    /* In tokens of all samples, where none of them ends before. May be NULL. */
+    void (*progress)(void *context, int64_t done, int64_t total);
+    void *context;              /* of both */
 };
 
 struct generated_token {

@@ -92,6 +92,15 @@ ok train tiny.yaml --set model.vocab=511 --steps 1 --out wide
 ok generate wide --tokens 20 --json
 json out '-6.5 < j["samples"][0]["logprob"] / 20 < -5.5'
 
+# a document comes at the end: on a terminal it is seen how far it is, and nowhere else
+if command -v script >/dev/null; then
+    SHELL=$(command -v bash) script -qec "$(printf '%q ' "$HONE" generate run --tokens 300 --samples 3 --json) >out" /dev/null >screen </dev/null || fail "$(cat screen)"
+    tr '\r' '\n' <screen | grep -q '% token 900/900' || fail "nothing is seen of it: $(cat -v screen)"
+    json out '[len(s["tokens"]) for s in j["samples"]] == [300] * 3'
+fi
+ok generate run --tokens 9223372036854775807 --samples 2 --json --stop ' '
+[ ! -s err ] || fail "off a terminal it said: $(cat err)"
+
 # ---- the program of a token: what is kept, and where it is read
 ok generate run --print-program --samples 2
 grep -q '^  table  *%[0-9]*  *blocks.0.attn.keys  *f32  *(2, 16, ' out && grep -q ' store_kv ' out && grep -q ' attend_kv ' out || fail "--print-program: $(cat out)"
