@@ -104,6 +104,18 @@ static void put_bests(const struct screen *s, const json_t *runs)
     }
 }
 
+/* What is compared there may be of other samples, though of the same data. */
+static void put_unlike(const struct screen *s, const json_t *runs)
+{
+    const json_t *best;
+    bool unlike = false;
+    size_t i;
+    json_array_foreach(json_object_get(runs, "bests"), i, best)
+        unlike |= yes(best, "unlike_samples");
+    if (unlike && !*word(runs, "headline"))         /* which says it */
+        fputs("their validation losses may be of different samples, as eval.batches × eval.batch_size differ; hone eval RUN takes all there are\n", s->to);
+}
+
 void report_runs_print_terminal(const json_t *runs, FILE *to, bool color)
 {
     const struct screen s = {to, color};
@@ -119,6 +131,7 @@ void report_runs_print_terminal(const json_t *runs, FILE *to, bool color)
     }
     put_notes(&s, runs);
     put_bests(&s, runs);
+    put_unlike(&s, runs);
     if (yes(runs, "more"))
         fputs("there are more runs; give a folder further down\n", to);
 }

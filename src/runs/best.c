@@ -75,6 +75,16 @@ static void tie(struct run_best *b, const struct runs *r, int i)
         b->also = i;
 }
 
+/* Samples that its evaluations look at, if there are as many; 0: not known. */
+static double looked_at(const struct run *x) { return x->config ? (double)x->config->eval.batches * (double)x->config->eval.batch_size : 0; }
+
+/* The same weights have another loss on the first 40 samples of a split than on all of it. */
+static void look_alike(struct run_best *b, const struct runs *r, int i)
+{
+    const double best = looked_at(&r->run[b->best]), this = looked_at(&r->run[i]);
+    b->unlike |= b->by_validation && isfinite(r->run[i].val_loss) && best > 0 && this > 0 && best != this;
+}
+
 void run_bests_init(struct run_bests *b, const struct runs *r, const struct run_keys *k)
 {
     *b = (struct run_bests){0};
@@ -82,8 +92,10 @@ void run_bests_init(struct run_bests *b, const struct runs *r, const struct run_
         if (counts(&r->run[i]))
             take(find_or_add(b, r, k, i), r, i);
     for (int i = 0; i < r->n; i++)
-        if (counts(&r->run[i]))
+        if (counts(&r->run[i])) {
             tie(find_or_add(b, r, k, i), r, i);
+            look_alike(find_or_add(b, r, k, i), r, i);
+        }
 }
 
 void run_best_names(const struct runs *r, const struct run_best *b, char *out, size_t size)

@@ -94,8 +94,10 @@ static void headline(const struct runs *r, const struct run_bests *b, char *out,
     else
         n = (size_t)snprintf(out, size, "None of %d runs has finished", r->n);
     if (r->n > 1 && fast >= 0 && n < size)
-        snprintf(out + n, size - n, "; %s%s, with %.0f tokens/s", same ? "it is also the fastest" : "the fastest is ", same ? "" : r->run[fast].name,
-                 r->run[fast].tokens_per_s);
+        n += (size_t)snprintf(out + n, size - n, "; %s%s, with %.0f tokens/s", same ? "it is also the fastest" : "the fastest is ", same ? "" : r->run[fast].name,
+                              r->run[fast].tokens_per_s);
+    if (best >= 0 && b->list[0].unlike && n < size)
+        snprintf(out + n, size - n, ". Their validation losses may be of different samples, as eval.batches × eval.batch_size differ; hone eval RUN takes all there are");
 }
 
 json_t *runs_compare_json(const struct runs *r, const struct run_keys *k)

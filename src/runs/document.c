@@ -69,7 +69,7 @@ json_t *run_bests_json(const struct run_bests *b, const struct runs *r, const st
         const struct run_best *x = &b->list[i];
         run_best_names(r, x, names, sizeof names);
         run_best_data(r, k, x, data, sizeof data);
-        if (json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:i, s:i, s:s, s:o}", "data", runs_text(data), "run", runs_text(r->run[x->best].name), "names",
+        if (json_array_append_new(list, json_pack("{s:b, s:o, s:o, s:o, s:i, s:i, s:s, s:o}", "unlike_samples", x->unlike, "data", runs_text(data), "run", runs_text(r->run[x->best].name), "names",
                                                   runs_text(names), "tied", x->tied, "runs", x->runs, "by",
                                                   x->by_validation ? "val_loss" : "loss", "loss", runs_number(run_best_loss(r, x))))) {
             json_decref(list);
