@@ -133,6 +133,7 @@ const char *shown_argument(const char *text);
 /* ---- terminal ---- */
 
 bool stream_is_terminal(FILE *f);
+bool stream_has_color(FILE *f);                          /* a terminal, and no NO_COLOR that says something */
 int terminal_columns(void);                             /* of the one behind stderr; 0: it does not say */
 const char *style(FILE *f, const char *name);           /* "bold", "dim", "green", "yellow", "red", "off"; "" off a terminal */
 void human_bytes(double bytes, char out[32]);           /* "12.3 MB" */

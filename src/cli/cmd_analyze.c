@@ -141,7 +141,7 @@ static enum status print_json(const struct answer *a, struct error *err)
 
 static void print_screen(const struct answer *a)
 {
-    const bool color = stream_is_terminal(stdout) && !getenv("NO_COLOR");
+    const bool color = stream_has_color(stdout);
     if (a->compared)
         report_diff_print_terminal(&a->diff, stdout, color);
     else

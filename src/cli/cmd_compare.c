@@ -48,7 +48,7 @@ static enum status compare(const struct runs *r, const char *folder, bool json, 
         st = print_document(json_incref(document), 9, err);
     else if (st == OK) {
         printf("report: %s/report.html   (also report.md, report.json)\n\n", shown(folder));
-        report_compare_print_terminal(document, stdout, *style(stdout, "bold"));
+        report_compare_print_terminal(document, stdout, stream_has_color(stdout));
     }
     json_decref(document);
     return st;

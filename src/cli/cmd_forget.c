@@ -94,7 +94,7 @@ static void print_result(const struct compared *c, const char *folder, bool publ
 {
     if (published) {
         printf("report: %s/report.html   (also report.md, report.json)\n", shown(folder));
-        report_forget_print_terminal(c->document, stdout, *style(stdout, "bold"));
+        report_forget_print_terminal(c->document, stdout, stream_has_color(stdout));
     } else
         puts(json_string_value(json_object_get(c->document, "headline")));
     for (int i = 0; i < c->f.n_warnings && !c->f.interrupted; i++)

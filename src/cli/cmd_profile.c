@@ -1,5 +1,4 @@
 /* hone profile: measures steps, says what bounds them, writes the reports. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -19,7 +18,7 @@ static enum status show(const struct situation *s, const char *out, bool json, s
 {
     if (json)
         return report_write_json(&s->p, stdout, err);
-    report_print_terminal(&s->p, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
+    report_print_terminal(&s->p, stdout, stream_has_color(stdout));
     printf("\npasses: %s\n", s->m.passes);
     printf("report: %s/report.html   (also report.md, report.json, trace.json for Perfetto, tensorboard/)\n", shown(out));
     return OK;

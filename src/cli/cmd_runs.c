@@ -16,7 +16,7 @@ static enum status show(const struct runs *r, const char *folder, bool json, str
     if (json)
         return print_document(document, 9, err);
     if (r->n)
-        report_runs_print_terminal(document, stdout, *style(stdout, "bold"));
+        report_runs_print_terminal(document, stdout, stream_has_color(stdout));
     else
         printf("no runs below '%s'\n", shown(folder));
     json_decref(document);

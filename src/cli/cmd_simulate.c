@@ -269,7 +269,7 @@ static enum status run(struct simulated *s, const struct asked *a, struct error 
     if (st == OK && a->json)
         return print_document(json_incref(s->document), 12, err);
     if (st == OK) {
-        report_simulate_print_terminal(s->document, stdout, *style(stdout, "bold"));
+        report_simulate_print_terminal(s->document, stdout, stream_has_color(stdout));
         printf("\nreport: %s/report.html   (also report.md, report.json)\n", shown(s->folder));
     }
     return st;

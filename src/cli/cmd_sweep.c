@@ -87,7 +87,7 @@ static enum status show(const struct sweep *s, const char *folder, bool json, st
         st = print_document(json_incref(document), 9, err);
     else if (r.n) {
         putchar('\n');
-        report_runs_print_terminal(document, stdout, *style(stdout, "bold"));
+        report_runs_print_terminal(document, stdout, stream_has_color(stdout));
         printf(s->interrupted ? "\nthe same command goes on from here; runs are kept in " : "\nside by side: hone compare ");
         put_word(folder, !s->interrupted);
         putchar('\n');

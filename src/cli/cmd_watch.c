@@ -243,7 +243,7 @@ static enum status print(const struct watch_job *j, const struct request *r, str
         fprintf(stderr, "report: %s/report.html   (also report.md, report.json)\n", shown(r->folder));
         return report_trace_write_json(d, stdout, err);
     }
-    report_trace_print_terminal(d, stdout, stream_is_terminal(stdout) && !getenv("NO_COLOR"));
+    report_trace_print_terminal(d, stdout, stream_has_color(stdout));
     printf("\nreport: %s/report.html   (also report.md, report.json; traces in %s/recording)\n", shown(r->folder), shown(r->folder));
     return OK;
 }

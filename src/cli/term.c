@@ -15,13 +15,20 @@ bool stream_is_terminal(FILE *f)
     return isatty(fileno(f)) && !(term && !strcmp(term, "dumb"));
 }
 
+/* NO_COLOR that is there and empty says nothing (no-color.org). */
+bool stream_has_color(FILE *f)
+{
+    const char *none = getenv("NO_COLOR");
+    return stream_is_terminal(f) && !(none && *none);
+}
+
 const char *style(FILE *f, const char *name)
 {
     static const struct { const char *name, *code; } codes[] = {
         {"bold", "\033[1m"}, {"dim", "\033[2m"}, {"green", "\033[32m"}, {"yellow", "\033[33m"}, {"red", "\033[31m"},
         {"off", "\033[0m"},
     };
-    if (!stream_is_terminal(f) || getenv("NO_COLOR"))
+    if (!stream_has_color(f))
         return "";
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (!strcmp(codes[i].name, name))

@@ -52,3 +52,13 @@ kill -INT $pid
 wait $pid || true
 grep -q '^stopped after ' out || fail "$(cat out err)"
 [ "$try" -lt 600 ] || fail "nothing was told before the end"
+
+# Colours: on a terminal, unless NO_COLOR says something; one that is empty does not (no-color.org).
+if command -v script >/dev/null; then
+    coloured() {      # SETTING...: does a table of runs on a terminal have colours?
+        SHELL=$(command -v bash) script -qec "$(printf '%q ' env "$@" TERM=xterm "$HONE" runs whole)" /dev/null </dev/null | grep -q $'\033\['
+    }
+    coloured -u NO_COLOR || fail "no colours on a terminal"
+    coloured NO_COLOR= || fail "an empty NO_COLOR took the colours away"
+    ! coloured NO_COLOR=1 || fail "colours with NO_COLOR=1"
+fi
