@@ -113,7 +113,7 @@ static void put_unlike(const struct screen *s, const json_t *runs)
     json_array_foreach(json_object_get(runs, "bests"), i, best)
         unlike |= yes(best, "unlike_samples");
     if (unlike && !*word(runs, "headline"))         /* which says it */
-        fputs("their validation losses may be of different samples, as eval.batches × eval.batch_size differ; hone eval RUN takes all there are\n", s->to);
+        fputs("their validation losses may be of different samples, as eval.batches × eval.batch_size × model.seq differ; hone eval RUN takes all there are\n", s->to);
 }
 
 void report_runs_print_terminal(const json_t *runs, FILE *to, bool color)

@@ -75,8 +75,12 @@ static void tie(struct run_best *b, const struct runs *r, int i)
         b->also = i;
 }
 
-/* Samples that its evaluations look at, if there are as many; 0: not known. */
-static double looked_at(const struct run *x) { return x->config ? (double)x->config->eval.batches * (double)x->config->eval.batch_size : 0; }
+/* Tokens that its evaluations look at, if there are as many; 0: not known. */
+static double looked_at(const struct run *x)
+{
+    const struct config *c = x->config;
+    return c ? (double)c->eval.batches * (double)c->eval.batch_size * (double)c->model.seq : 0;
+}
 
 /* The same weights have another loss on the first 40 samples of a split than on all of it. */
 static void look_alike(struct run_best *b, const struct runs *r, int i)

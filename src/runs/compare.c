@@ -97,7 +97,7 @@ static void headline(const struct runs *r, const struct run_bests *b, char *out,
         n += (size_t)snprintf(out + n, size - n, "; %s%s, with %.0f tokens/s", same ? "it is also the fastest" : "the fastest is ", same ? "" : r->run[fast].name,
                               r->run[fast].tokens_per_s);
     if (best >= 0 && b->list[0].unlike && n < size)
-        snprintf(out + n, size - n, ". Their validation losses may be of different samples, as eval.batches × eval.batch_size differ; hone eval RUN takes all there are");
+        snprintf(out + n, size - n, ". Their validation losses may be of different samples, as eval.batches × eval.batch_size × model.seq differ; hone eval RUN takes all there are");
 }
 
 json_t *runs_compare_json(const struct runs *r, const struct run_keys *k)

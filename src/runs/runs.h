@@ -131,7 +131,7 @@ struct run_best {
     int tied;                           /* that have its loss, to the digits that are shown, itself among them */
     int also;                           /* the first of the others; -1: none */
     bool by_validation;
-    bool unlike;                        /* evaluations do not look at as many samples in all of them (eval.batches × eval.batch_size) */
+    bool unlike;                        /* evaluations do not look at as many tokens in all of them (eval.batches × eval.batch_size × model.seq) */
 };
 struct run_bests {
     struct run_best *list;              /* by the first run of each data; of several, losses of one say nothing about those of another */

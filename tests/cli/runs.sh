@@ -67,14 +67,14 @@ ok runs kinds --json
 json out 'j["best"] is null and [(b["data"], b["run"], b["runs"], b["by"]) for b in j["bests"]] == [("data.tokens byte", "byte", 2, "val_loss"), ("data.tokens char", "char", 1, "val_loss")]'
 json out 'all(type(r[k]) == int for r in j["runs"] for k in ("planned_bytes", "peak_bytes"))'
 # the same weights have another loss on four samples than on all: who is told which run is the best is told that
-may="their validation losses may be of different samples, as eval.batches × eval.batch_size differ; hone eval RUN takes all there are"
+may="their validation losses may be of different samples, as eval.batches × eval.batch_size × model.seq differ; hone eval RUN takes all there are"
 for batches in 2 1000; do ok train tiny.yaml --out looks/$batches --set eval.batches=$batches; done
 ok runs looks
 [ "$(tail -1 out)" = "$may" ] || fail "nothing is said of other samples: $(tail -2 out)"
 ok runs looks --json
 json out '[b["unlike_samples"] for b in j["bests"]] == [true]'
 ok compare looks --out looks/compare
-tr '\n' ' ' <out | grep -q 'Their validation losses may be of different samples, as eval.batches × eval.batch_size differ; hone eval RUN takes all there are' || fail "compare: $(cat out)"
+tr '\n' ' ' <out | grep -q 'Their validation losses may be of different samples, as eval.batches × eval.batch_size × model.seq differ; hone eval RUN takes all there are' || fail "compare: $(cat out)"
 grep -q 'Their validation losses may be of different samples' looks/compare/report.md || fail "the report: $(head -5 looks/compare/report.md)"
 ok runs kinds
 ! grep -q 'different samples' out || fail "as many samples, and yet: $(tail -1 out)"
