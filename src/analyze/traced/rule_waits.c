@@ -30,11 +30,14 @@ struct all_reads { struct read *at; int32_t n; };
 static struct all_reads collect_reads(const struct study *s)
 {
     struct all_reads r = {0};
+    const bool checked = study_found(s, "anomaly-mode");        /* what it reads of each gradient is its own */
     int32_t cap = 0, uploads = -1;          /* the latest op that is none of ours */
     for (int32_t i = 0; i < s->v->n_host; i++) {
         if (!study_has(s, i) || !is_sync(s, i) || study_annotation(s, i, "enumerate(DataLoader)") >= 0)
             continue;
         const int32_t top = study_top(s, i);
+        if (checked && study_in_backward(s, i))
+            continue;
         if (top >= 0 && (top == uploads || (r.n && r.at[r.n - 1].top == top)))
             continue;
         if (top >= 0 && study_copy(s, top, "HtoD")) {

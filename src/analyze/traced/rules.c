@@ -11,6 +11,7 @@ const struct trace_rule trace_rule_table[] = {
     {"unfused-projections", trace_rule_unfused_projections},
     {"misaligned-dims", trace_rule_misaligned_dims},
     {"recompute", trace_rule_recompute},
+    {"anomaly-mode", trace_rule_anomaly_mode},       /* before host-sync, which leaves its reads alone */
     {"small-collectives", trace_rule_small_collectives},
     {"exposed-comm", trace_rule_exposed_comm},
     {"tiny-host-tensors", trace_rule_tiny_host_tensors},
