@@ -454,6 +454,20 @@ const struct rule_text rule_texts[] = {
                     "if not torch.isfinite(loss.detach()).item():      # look at a loss that is read anyway, every so many steps\n"
                     "    with torch.autograd.detect_anomaly():\n"
                     "        loss_fn(model(x), y).backward()"},
+    {.id = "unused-gradients", .effort = EFFORT_LOW,
+     .summary = "Gradients are computed for parameters that no optimizer updates, such as those of a frozen backbone.",
+     .recognised = "In a trace with shapes: gradients reach more parameters than the optimizers' steps go over, and backward goes on behind the last of those. "
+                   "Parameters are told by their shapes; where several have one shape, the order of the backward pass decides, and the low end of the interval is "
+                   "no gain unless gradients that are never dropped (they are added to) tell the same. Not looked for on several ranks, of which each may update a share.",
+     .costs = "An optimizer that was given the head alone leaves the rest as it is, but backward still goes through all of it: about two thirds of a step, with all "
+              "activations kept for it. The expected gain takes away the backward nodes behind the last gradient that is used; forward without "
+              "gradients is a little faster, too, which is not counted.",
+     .fix_hone = "Does not occur: what has a gradient in a program is updated by its optimizer.",
+     .fix_pytorch = "backbone.requires_grad_(False)              # once, before training; its batch norms and dropout: backbone.eval()\n"
+                    "optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=lr, fused=True)\n"
+                    "with torch.no_grad():                       # nothing of it is kept for backward\n"
+                    "    z = backbone(x)\n"
+                    "loss = loss_fn(head(z), y)"},
     {.id = NULL},
 };
 

@@ -12,6 +12,7 @@ const struct trace_rule trace_rule_table[] = {
     {"misaligned-dims", trace_rule_misaligned_dims},
     {"recompute", trace_rule_recompute},
     {"anomaly-mode", trace_rule_anomaly_mode},       /* before host-sync, which leaves its reads alone */
+    {"unused-gradients", trace_rule_unused_gradients},
     {"small-collectives", trace_rule_small_collectives},
     {"exposed-comm", trace_rule_exposed_comm},
     {"tiny-host-tensors", trace_rule_tiny_host_tensors},
