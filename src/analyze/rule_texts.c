@@ -468,6 +468,19 @@ const struct rule_text rule_texts[] = {
                     "with torch.no_grad():                       # nothing of it is kept for backward\n"
                     "    z = backbone(x)\n"
                     "loss = loss_fn(head(z), y)"},
+    {.id = "sample-loop", .effort = EFFORT_LOW,
+     .summary = "The model runs once per sample, in a loop over a batch that it could take at once.",
+     .recognised = "In a trace of a CPU with shapes: four turns or more of the same ops on the same shapes, none of them backward, that take one sample out of a tensor of "
+                   "so many (x[i:i+1], x[i].unsqueeze(0), for x in xs) and whose products, convolutions or lookups have one sample. Loops over time are left alone: "
+                   "recurrent ops, numbers read or drawn, and anything that could bring a state in: sums and joins before the first layer, or in turns of a few layers.",
+     .costs = "Every sample pays dispatch and Python of all layers, forward and backward; products of one row read all weights for it; and the gradients of each weight are "
+              "summed turn by turn. The expected gain takes ops of one sample to what a batch takes at least: products at the best rate in the trace (40 GFLOP/s per thread "
+              "where none is as fast), others a nanosecond per element and what they take beyond 40 microseconds.",
+     .fix_hone = "Does not occur: programs are built for a batch.",
+     .fix_pytorch = "out = model(x)                              # all samples at once, (B, ...), instead of model(x[i:i+1]) for each i\n"
+                    "loss = loss_fn(out, y)                      # the mean over the batch; batch norms see all of it\n"
+                    "# samples of different lengths: pad_sequence and a mask, or batches of one length\n"
+                    "# a gradient of each sample: torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0))(params, x, y)"},
     {.id = NULL},
 };
 

@@ -81,7 +81,7 @@ static struct parts parts_of(const struct study *s)
 
 bool cpu_small_batch(struct study *s, struct charge *c)
 {
-    const int64_t batch = batch_of(s);
+    const int64_t batch = study_found(s, "sample-loop") ? 0 : batch_of(s);
     if (!batch || batch > MOST_BATCH || !s->trains)
         return false;
     const struct parts p = parts_of(s);
