@@ -481,6 +481,19 @@ const struct rule_text rule_texts[] = {
                     "loss = loss_fn(out, y)                      # the mean over the batch; batch norms see all of it\n"
                     "# samples of different lengths: pad_sequence and a mask, or batches of one length\n"
                     "# a gradient of each sample: torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0))(params, x, y)"},
+    {.id = "emulated-precision", .effort = EFFORT_LOW,
+     .summary = "Products run in bf16 or fp16 on a CPU that has no units for them.",
+     .recognised = "In a trace of a CPU with shapes: products and convolutions of 16 bits that are large enough to tell stay below 30 GFLOP/s per thread, where units for "
+                   "them do hundreds; how many threads there are is told by buffers that have a row for each. Not where threads wait for each other.",
+     .costs = "Without such units (avx512_bf16, amx_bf16, bf16 of ARMv8.6) every operand is widened before it is multiplied, attention falls back to code that is not tuned, and "
+              "autocast casts weights and activations in every step: 1.4 to 3.6 times the time of f32 where it was measured. The expected gain has products at "
+              "3.5 times their rate, 40 GFLOP/s per thread at least, attention at half of that, convolutions at 40, and no casts.",
+     .fix_hone = "optimize.precision: bf16 is taken where it wins; hone doctor says whether the CPU has units for it.",
+     .fix_pytorch = "loss = loss_fn(model(x), y)                 # in f32, without torch.autocast('cpu', ...); weights too: model.float()\n"
+                    "# what the CPU has: lscpu | grep -o -E 'avx512_bf16|amx_bf16|bf16'; torch.cpu._is_avx512_bf16_supported()\n"
+                    "enabled = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()\n"
+                    "with torch.autocast('cpu', dtype=torch.bfloat16, enabled=enabled):      # where a program runs on both kinds\n"
+                    "    loss = loss_fn(model(x), y)"},
     {.id = NULL},
 };
 

@@ -34,7 +34,7 @@ static void test_every_rule_has_a_text(void **state)
         "per-head-attention", "unfused-projections", "zero-grad-fills", "allocator-churn", "device-to-host-copy",
         "misaligned-dims", "recompute", "exposed-comm", "straggler", "memory-limit", "low-occupancy", "no-clipping",
         "cpu-oversubscribed", "threads-unused", "small-collectives", "layout-copies", "unfused-loss", "unfused-norms", "unfused-activation", "untimed-kernels",
-        "ungrouped-nodes", "padding-waste", "anomaly-mode", "unused-gradients", "sample-loop"};
+        "ungrouped-nodes", "padding-waste", "anomaly-mode", "unused-gradients", "sample-loop", "emulated-precision"};
     const int n = (int)(sizeof ids / sizeof *ids);
     for (int i = 0; i < n; i++) {
         const struct rule_text *t = &rule_texts[i];

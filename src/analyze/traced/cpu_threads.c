@@ -155,6 +155,15 @@ int study_threads(const struct study *s)
     return cats || grows_in_proportion(s) ? 1 : 0;
 }
 
+double *study_work_ns(const struct study *s)
+{
+    double *own = xcalloc((size_t)s->v->n_host + 1, sizeof *own);
+    for (int32_t k = 0; k < s->replay->n_items; k++)
+        if (s->replay->items[k].owner >= 0)
+            own[s->replay->items[k].owner] += replay_own_ns(s->replay, &s->replay->items[k]);
+    return own;
+}
+
 double *study_own_ns(const struct study *s)
 {
     double *own = xcalloc((size_t)s->v->n_host + 1, sizeof *own);

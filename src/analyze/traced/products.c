@@ -62,6 +62,20 @@ bool product_read(const struct study *s, int32_t host, struct product *out)
     return out->flops > 0;
 }
 
+double convolution_about_flops(const struct study *s, int32_t i)
+{
+    const char *name = view_name(s->v, i);
+    const bool backward = strstr(name, "_backward") != NULL;
+    const struct dims places = study_dims(s, i, 0), weight = study_dims(s, i, backward ? 2 : 1);
+    const int channels = places.n == weight.n ? 1 : 0;          /* without a dimension of samples they come first */
+    if (!strstr(name, "conv") || places.n < 3 || weight.n < 3 || places.size[channels] < 1)
+        return 0;
+    for (int32_t k = i + 1; k < s->v->end[i]; k = s->v->end[k])
+        if (strstr(view_name(s->v, k), "conv"))
+            return 0;                       /* it hands on to the one that works */
+    return (backward ? 4 : 2) * (double)dims_elements(places) / (double)places.size[channels] * (double)dims_elements(weight);
+}
+
 int64_t product_odd_width(const struct product *p)
 {
     const int64_t unit = p->precision == PRECISION_16 ? 8 : p->precision == PRECISION_8 ? 16 : 0;

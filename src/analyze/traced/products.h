@@ -14,6 +14,10 @@ struct product {
 
 /* An innermost product op (mm, addmm, bmm, baddbmm) with known shapes. */
 bool product_read(const struct study *s, int32_t host, struct product *out);
+/* Of an innermost convolution, forward or backward, whose result is thought of as large as what it is of: where strides make it smaller that is too much. 0: it is none. */
+double convolution_about_flops(const struct study *s, int32_t host);
+/* On a CPU, per ns: what a thread reaches in a large product of f32, which those with wide units pass. */
+#define PRODUCT_FLOPS_PER_NS 40.0
 /* A width (n or k) that is no multiple of what the fast units take; 0: both are, or the type has no such units. */
 int64_t product_odd_width(const struct product *p);
 bool product_has(const struct product *p, int64_t size);        /* as m, n or k */

@@ -10,7 +10,6 @@
 enum { LEAST_TURNS = 4, LONGEST = 2048, CANDIDATES = 4, LOOK_BACK = 16, DEEP = 4 };
 static const double FIXED_NS = 40e3;        /* of an op on a CPU that is no product, which a batch does not make longer: dispatch, threads */
 static const double ELEMENT_NS = 1;         /* each element of it takes so long at least */
-static const double CORE_FLOPS = 40;        /* per ns: what a thread reaches in a product that is large enough */
 static const double SURE_NS = 20e3;         /* of a product, from which on its time tells how fast they are */
 
 /* ---- a loop over samples ---- */
@@ -145,36 +144,15 @@ struct fix {
     double ns;                              /* of the loop and its backward, as recorded */
 };
 
-static double *own_times(const struct study *s)
-{
-    double *own = xcalloc((size_t)s->v->n_host + 1, sizeof *own);
-    for (int32_t k = 0; k < s->replay->n_items; k++)
-        if (s->replay->items[k].owner >= 0)
-            own[s->replay->items[k].owner] += replay_own_ns(s->replay, &s->replay->items[k]);
-    return own;
-}
-
 /* The fastest product there is, or what may be expected. */
 static double product_rate(const struct study *s, const double *own)
 {
-    double rate = CORE_FLOPS * fmax(study_threads(s), 1);
+    double rate = PRODUCT_FLOPS_PER_NS * fmax(study_threads(s), 1);
     struct product p;
     for (int32_t i = 0; i < s->v->n_host; i++)
         if (own[i] >= SURE_NS && product_read(s, i, &p))
             rate = fmax(rate, p.flops / own[i]);
     return rate;
-}
-
-/* Of a convolution, of whose result no more is known than that it has hardly more places than what it is of; 0: it is none. */
-static double convolution_flops(const struct study *s, int32_t i)
-{
-    const char *name = view_name(s->v, i);
-    const bool backward = strstr(name, "_backward") != NULL;
-    const struct dims places = study_dims(s, i, 0), weight = study_dims(s, i, backward ? 2 : 1);
-    const int channels = places.n == weight.n ? 1 : 0;          /* without a dimension of samples they come first */
-    if (!strstr(name, "conv") || places.n < 3 || weight.n < 3 || places.size[channels] < 1)
-        return 0;
-    return (backward ? 4 : 2) * (double)dims_elements(places) / (double)places.size[channels] * (double)dims_elements(weight);
 }
 
 /* What a further sample adds to an op. */
@@ -187,7 +165,7 @@ static double grows_ns(const struct fix *f, int32_t i)
         return 0;
     if (product_read(s, i, &p))
         return p.flops / f->flops_per_ns;
-    const double flops = convolution_flops(s, i);
+    const double flops = convolution_about_flops(s, i);
     if (flops > 0)
         return flops / f->flops_per_ns;
     const bool leaf = s->v->end[i] == i + 1;
@@ -228,7 +206,7 @@ bool trace_rule_sample_loop(struct study *s, struct charge *c)
     int32_t example = -1;
     if (!study_on_cpu(s))
         return false;                       /* what a batch would take there is not measured */
-    double *own = own_times(s);
+    double *own = study_work_ns(s);
     struct fix f = {.s = s, .c = c, .own = own, .flops_per_ns = product_rate(s, own)};
     double turns = 0;
     for (int32_t k = 0; k < s->n_top; k++) {

@@ -26,6 +26,7 @@ const struct trace_rule trace_rule_table[] = {
     {"low-occupancy", trace_rule_low_occupancy},
     {"threads-unused", trace_rule_threads_unused},
     {"cpu-oversubscribed", trace_rule_cpu_oversubscribed},
+    {"emulated-precision", trace_rule_emulated_precision},
     {"sample-loop", trace_rule_sample_loop},         /* before small-batch, which it would look like */
     {"small-batch", trace_rule_small_batch},
     {"launch-bound", trace_rule_launch_bound},

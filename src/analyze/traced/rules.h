@@ -10,7 +10,7 @@ trace_rule_fn trace_rule_host_sync, trace_rule_device_to_host_copy, trace_rule_c
     trace_rule_per_head_attention, trace_rule_unfused_projections, trace_rule_zero_grad_fills, trace_rule_allocator_churn,
     trace_rule_misaligned_dims, trace_rule_recompute, trace_rule_exposed_comm, trace_rule_memory_limit,
     trace_rule_low_occupancy, trace_rule_no_clipping, trace_rule_layout_copies, trace_rule_small_collectives, trace_rule_threads_unused, trace_rule_cpu_oversubscribed,
-    trace_rule_anomaly_mode, trace_rule_unused_gradients, trace_rule_sample_loop;
+    trace_rule_anomaly_mode, trace_rule_unused_gradients, trace_rule_sample_loop, trace_rule_emulated_precision;
 bool cpu_small_batch(struct study *s, struct charge *c);        /* small-batch where there is no device */
 
 #endif

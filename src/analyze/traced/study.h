@@ -201,6 +201,7 @@ double study_python_ns(const struct study *s);      /* long stretches outside of
 enum { PARALLEL_ELEMENTS = 32768 };         /* of an elementwise op, above which PyTorch divides it among threads */
 int study_threads(const struct study *s);   /* as the ops' own buffers tell it; 0: nothing does */
 double *study_own_ns(const struct study *s);        /* (n_host) recorded, of the replayed steps, without what is inside; the caller frees */
+double *study_work_ns(const struct study *s);       /* the same without the profiler */
 
 /* ---- views of the judged steps ---- */
 
