@@ -119,7 +119,7 @@ const struct rule_text rule_texts[] = {
      .summary = "Evaluation during training takes more than 2 % of the run.",
      .recognised = "Time of the evaluations of a run over its training steps, relative to step plus evaluation: those that "
                    "come every eval.every steps, and those at the end of the run and of each stage, which stay. In "
-                   "a trace: forward passes without a backward beside the training steps. A network that does not learn and runs within them, such "
+                   "a trace: forward passes without a backward beside the training steps, under torch.no_grad() or not. A network that does not learn and runs within them, such "
                    "as a frozen encoder or a reference model, is told without a gain; so is a pass of the same layers with every step, of which no number is read.",
      .costs = "Its time is lost to training. The expected gain brings it to 2 %, or as near as a run can that evaluates at its end; the "
               "pessimistic end evaluates half as often, the optimistic one only at the end.",

@@ -30,6 +30,58 @@ static void evaluation_between_steps_costs_its_time(void **state)
     judged_release(&j);
 }
 
+/* torch.no_grad() was forgotten: what backward would need is recorded, and no backward comes. */
+static void evaluate_with_gradients(struct model *m)
+{
+    const int nodes = m->n_nodes;
+    model_forward(m);
+    m->n_nodes = nodes;
+    model_read(m, "cudaStreamSynchronize");
+}
+
+static void ask_and_detach(struct model *m)             /* the layers that learn, for a target; nothing is read */
+{
+    const int nodes = m->n_nodes;
+    model_forward(m);
+    m->n_nodes = nodes;
+}
+
+static void encode_with_gradients(struct model *m)      /* weights that ask for none, in grad mode */
+{
+    const int nodes = m->n_nodes;
+    for (int i = 0; i < 12; i++) {
+        model_linear(m, 768, 768, "nvjet_gemm", m->kernel_us);
+        model_norm(m);
+    }
+    m->n_nodes = nodes;
+    model_read(m, "cudaStreamSynchronize");
+}
+
+static void an_evaluation_may_record_gradients(void **state)
+{
+    (void)state;
+    struct model m = model_new(HOST_BOUND);
+    m.end = evaluate_with_gradients;
+    struct judged j = model_judge(&m, model_step_us(&m));
+    const struct finding *f = assert_gain(&j, "eval-share", model_gain(&m), 0.1);
+    assert_non_null(strstr(f->cause, "keeps all that gradients would need"));
+    assert_non_null(strstr(f->fix, "inference_mode"));
+    judged_release(&j);
+}
+
+static void what_else_records_for_nothing_is_part_of_the_step(void **state)
+{
+    (void)state;
+    static model_part *const parts[] = {ask_and_detach, encode_with_gradients, evaluate_with_gradients};
+    for (int i = 0; i < 3; i++) {
+        struct model m = model_new(HOST_BOUND);
+        *(i == 2 ? &m.after_forward : &m.data) = parts[i];      /* read between forward and backward it is of the loss */
+        struct judged j = model_judge(&m, 0);
+        assert_not_found(&j, "eval-share");
+        judged_release(&j);
+    }
+}
+
 static void few_ops_without_gradients_are_no_evaluation(void **state)
 {
     (void)state;
@@ -248,6 +300,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluation_between_steps_costs_its_time),
+        cmocka_unit_test(an_evaluation_may_record_gradients),
+        cmocka_unit_test(what_else_records_for_nothing_is_part_of_the_step),
         cmocka_unit_test(few_ops_without_gradients_are_no_evaluation),
         cmocka_unit_test(a_frozen_network_is_no_evaluation),
         cmocka_unit_test(an_evaluation_is_read_somehow),

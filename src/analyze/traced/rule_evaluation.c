@@ -8,7 +8,7 @@ enum { LEAST_OPS = 4 };                     /* products, norms and attentions of
 static const double LEFT = 0.05;            /* evaluated twenty times less often */
 static const double SAME = 0.5;             /* of the layers of a pass are layers that learn: it is the same model */
 
-enum pass { NOTHING, LEARNS, EVALUATES };
+enum pass { NOTHING, LEARNS, EVALUATES, RECORDS };      /* RECORDS: for gradients that no backward pass of the step computes */
 
 /* Whether an outermost op is part of a model's pass, and whether gradients were recorded in it. */
 static enum pass pass_of(const struct study *s, int32_t top)
@@ -22,12 +22,13 @@ static enum pass pass_of(const struct study *s, int32_t top)
     if (!works)
         return NOTHING;
     /* the op's own number counts: casts of weights inside are recorded with gradients even in an evaluation */
-    return view_event(s->v, top)->link >= 0 ? LEARNS : EVALUATES;
+    return view_event(s->v, top)->link < 0 ? EVALUATES : study_learns(s, top) ? LEARNS : RECORDS;
 }
 
-/* Ops without gradients from `first` on, with those that follow the last one closely: the loss, its read. */
+/* Ops of one kind, which learn nothing, from `first` on, with those that follow the last one closely: the loss, its read. */
 struct stretch {
     int32_t first, end;
+    enum pass kind;                         /* EVALUATES or RECORDS */
     int ops;                                /* that work */
     bool read;                              /* the host reads a number of it */
     bool frozen;                            /* of a network that does not learn */
@@ -67,18 +68,19 @@ static bool draws(const struct study *s, int32_t top)
     return false;
 }
 
-static bool ends_pass(const struct study *s, int32_t i)
+static bool ends_pass(const struct study *s, int32_t i, enum pass kind)
 {
-    return study_is_backward(s, i) || pass_of(s, s->top[i]) == LEARNS || study_annotation(s, s->top[i], "Optimizer") >= 0;
+    const enum pass is = pass_of(s, s->top[i]);
+    return study_is_backward(s, i) || (is != NOTHING && is != kind) || study_annotation(s, s->top[i], "Optimizer") >= 0;
 }
 
 static struct stretch stretch_from(const struct study *s, int32_t first)
 {
     enum { CLOSELY = 8 };
-    struct stretch r = {.first = first};
+    struct stretch r = {.first = first, .kind = pass_of(s, s->top[first])};
     int32_t last = first, read = -1;        /* read: the first behind the last op that works */
-    for (int32_t i = first; i < s->n_top && !ends_pass(s, i); i++) {
-        if (pass_of(s, s->top[i]) == EVALUATES) {
+    for (int32_t i = first; i < s->n_top && !ends_pass(s, i, r.kind); i++) {
+        if (pass_of(s, s->top[i]) == r.kind) {
             r.ops++, last = i;
             read = -1;
         } else if (reads(s, s->top[i])) {
@@ -89,7 +91,7 @@ static struct stretch stretch_from(const struct study *s, int32_t first)
         }
     }
     r.end = last + 1;
-    while (r.end < s->n_top && r.end - last <= CLOSELY && !ends_pass(s, r.end) && r.end - 1 != read)
+    while (r.end < s->n_top && r.end - last <= CLOSELY && !ends_pass(s, r.end, r.kind) && r.end - 1 != read)
         r.end++;
     return r;
 }
@@ -164,12 +166,16 @@ static void add_layers(const struct study *s, struct layers *l, int32_t top)
     }
 }
 
-static struct layers layers_that_learn(const struct study *s)
+/* Those of the passes between which an evaluation may be: a frozen part of the model that records gradients is one of them. `surely`: those
+ * alone whose gradients are computed. */
+static struct layers layers_that_learn(const struct study *s, bool surely)
 {
     struct layers l = {0};
-    for (int32_t k = 0; k < s->n_top; k++)
-        if (!study_is_backward(s, k) && pass_of(s, s->top[k]) == LEARNS)
+    for (int32_t k = 0; k < s->n_top; k++) {
+        const enum pass is = study_is_backward(s, k) ? NOTHING : pass_of(s, s->top[k]);
+        if (is == LEARNS || (is == RECORDS && !surely))
             add_layers(s, &l, s->top[k]);
+    }
     if (l.n)
         qsort(l.at, (size_t)l.n, sizeof *l.at, by_key);
     return l;
@@ -206,26 +212,39 @@ static void add_stretch(struct stretches *l, struct stretch x)
     l->at[l->n++] = x;
 }
 
+/* An evaluation that forgot torch.no_grad(): the model that learns, of which a number is read. Others that record for nothing, such as what
+ * is detached behind it, are part of the step. */
+static bool forgets_no_grad(const struct study *s, const struct layers *surely, const struct stretch *x)
+{
+    return x->read && surely->n && x->ops >= LEAST_OPS && !x->draws && is_trained(s, surely, x->first, x->end);
+}
+
 /* A pass between a forward pass and its backward is part of the loss, such as a reference model's, whatever its layers are. */
 static struct stretches find_stretches(const struct study *s)
 {
     struct stretches l = {0};
-    struct layers learn = layers_that_learn(s);
+    struct layers learn = layers_that_learn(s, false), surely = layers_that_learn(s, true);
     bool in_forward = false;
     for (int32_t i = 0, end; i < s->n_top; i = end) {
         end = i + 1;
         const enum pass is = study_is_backward(s, i) ? NOTHING : pass_of(s, s->top[i]);
-        l.forwards += is == LEARNS && !in_forward;
-        in_forward = is == LEARNS || (in_forward && !study_is_backward(s, i));
-        if (is != EVALUATES)
+        struct stretch x = {0};
+        if (is == EVALUATES || is == RECORDS) {
+            x = stretch_from(s, i);
+            end = x.end;
+        }
+        const bool evaluates = is == EVALUATES || (is == RECORDS && !in_forward && forgets_no_grad(s, &surely, &x));
+        const bool forward = is != NOTHING && !evaluates;
+        l.forwards += forward && !in_forward;
+        in_forward = forward || (in_forward && !study_is_backward(s, i));
+        if (!evaluates)
             continue;
-        struct stretch x = stretch_from(s, i);
-        end = x.end;
         x.frozen = in_forward || !is_trained(s, &learn, x.first, x.end);
         if (x.ops >= LEAST_OPS && !x.draws)
             add_stretch(&l, x);
     }
     free(learn.at);
+    free(surely.at);
     return l;
 }
 
@@ -239,7 +258,7 @@ static bool is_with_every_forward(const struct stretches *l)
 }
 
 struct passes {
-    int evaluations, frozen;                /* stretches */
+    int evaluations, frozen, recorded;      /* stretches; of evaluations, those that record gradients */
     int ops[2];                             /* products, norms and attentions: of evaluations, of frozen networks */
     double ns;                              /* of frozen networks, on the device where there is one */
     int32_t example, frozen_example;        /* -1 */
@@ -253,6 +272,7 @@ static void add_pass(const struct study *s, struct charge *c, struct passes *p, 
     if (!frozen) {
         charge_stretch(s, c, x->first, x->end);
         p->evaluations++;
+        p->recorded += x->kind == RECORDS;
         return;
     }
     p->frozen++;
@@ -292,7 +312,8 @@ bool trace_rule_eval_share(struct study *s, struct charge *c)
         return p.frozen && runs_frozen(s, c, &p);
     c->doubt = 0.25;
     c->finding.where = study_where(s, p.example);
-    c->finding.cause = "the model runs forward without gradients between training steps; that time trains nothing";
+    c->finding.cause = p.recorded ? "the model runs forward between training steps and keeps all that gradients would need, which nobody asks for; that time trains nothing"
+                                  : "the model runs forward without gradients between training steps; that time trains nothing";
     c->finding.evidence = study_text(s, "%d stretch%s of evaluation in %s steps, %d products, norms and attentions in them",
                                      p.evaluations, p.evaluations == 1 ? "" : "es", study_number(s, s->replay->n_steps), p.ops[0]);
     return true;
