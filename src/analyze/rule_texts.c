@@ -107,7 +107,7 @@ const struct rule_text rule_texts[] = {
     {.id = "data-stall", .effort = EFFORT_LOW,
      .summary = "The step waits for its batch.",
      .recognised = "The time between steps in which the training thread waits for the loader (in a trace: the "
-                   "DataLoader's __next__) is above 0.5 % of the step.",
+                   "DataLoader's __next__) is above 0.5 % of the step. In a trace also where epochs start the loader's workers anew.",
      .costs = "Nothing else runs meanwhile, so all of it can be won where a core is free for the loader. On a CPU "
               "whose cores all train, loading takes its time from the step wherever it runs; then half is expected.",
      .fix_hone = "data.workers (0 loads inline), data.prefetch (batches ahead), threads one below the cores, so that "

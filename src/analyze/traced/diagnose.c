@@ -349,6 +349,10 @@ static int64_t work_in(const struct view *v, const struct step_window *w)
 /* What is in it, so that it is told from the others. */
 static const char *what_is_in(struct diagnosis *d, const struct view *v, const struct odd_step *o)
 {
+    struct restart r;
+    if (view_restart_in(v, &o->window, &r))
+        return arena_printf(&d->arena, "; it starts an epoch, for which the loader's workers stop and are started anew: %s of it (DataLoader(..., persistent_workers=True) keeps them)",
+                            text_us(&d->arena, (double)restart_ns(v, &r) / 1e3));
     const int32_t longest = longest_in(v, &o->window);
     const char *call = longest < 0 ? "" : arena_printf(&d->arena, "; %.80s in it, which the others do not have, takes %s",
                                                        view_name(v, longest), text_us(&d->arena, (double)view_event(v, longest)->duration_ns / 1e3));

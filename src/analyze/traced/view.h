@@ -91,9 +91,15 @@ void view_take_out_cut(struct view *v);         /* view_cut.c */
 /* Single steps that take many times as long as the others leave the steps, for `odd`; `cold` at the start do not. */
 void view_take_out_odd(struct view *v, int cold);       /* view_odd.c */
 
+/* An epoch for which the loader's workers are started anew: its calls in which the old ones stop and in which the first new batch comes. view_restart.c */
+struct restart { int32_t stops, starts; };
+bool view_restart_at(const struct view *v, int32_t host, struct restart *out);      /* the call stops them */
+bool view_restart_in(const struct view *v, const struct step_window *w, struct restart *out);   /* the first one that begins in the step */
+
 static inline const struct event *view_event(const struct view *v, int32_t i) { return &v->trace->events[i]; }
 static inline const char *view_name(const struct view *v, int32_t i) { return v->trace->names[v->trace->events[i].name]; }
 static inline int64_t event_end(const struct event *e) { return e->start_ns + e->duration_ns; }
+int64_t restart_ns(const struct view *v, const struct restart *r);      /* from the one call to the end of the other */
 
 /* The innermost Python frame of the user's own code around a moment of a host track, or of any code where `any`; -1: none. */
 int32_t view_python_at(const struct view *v, int track, int64_t at_ns, bool any);

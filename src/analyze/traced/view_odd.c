@@ -51,13 +51,33 @@ static double waits_ns(const struct view *v, const struct step_window *w)
     return ns;
 }
 
+static int count_restarts(const struct view *v)
+{
+    struct restart r;
+    int n = 0;
+    for (int32_t i = 0; i < v->n_host; i++)
+        n += view_restart_at(v, i, &r);
+    return n;
+}
+
+/* Of epochs that start more than once the length is in the trace, and starting the loader's workers is waiting for data like any other. Of one
+ * that starts once nobody knows how long it is: its step is no part of the mean. */
+static bool is_odd(const struct view *v, const struct step_window *w, double longer_ns, int restarts)
+{
+    struct restart r;
+    if (restarts && view_restart_in(v, w, &r))
+        return restarts == 1;
+    return waits_ns(v, w) < WAITS * longer_ns;
+}
+
 /* (n_steps) which are odd; how many in *n. */
 static bool *find_odd(const struct view *v, const double *ns, double usual, int cold, int *n)
 {
     bool *odd = xcalloc((size_t)v->n_steps, sizeof *odd);
+    const int restarts = count_restarts(v);
     *n = 0;
     for (int i = cold; i < v->n_steps; i++) {
-        odd[i] = ns[i] > ODD * usual && waits_ns(v, &v->steps[i]) < WAITS * (ns[i] - usual);
+        odd[i] = ns[i] > ODD * usual && is_odd(v, &v->steps[i], ns[i] - usual, restarts);
         *n += odd[i];
     }
     if (*n > 1 && *n * MOST_PART > v->n_steps)
