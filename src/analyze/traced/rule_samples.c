@@ -229,7 +229,7 @@ bool trace_rule_sample_loop(struct study *s, struct charge *c)
     if (example < 0)
         return false;
     c->involved_ns = per_step(s, f.ns);
-    c->doubt = 0.4;
+    c->doubt = 0.45;
     c->finding.where = study_where(s, example);
     c->finding.cause = "the model runs sample by sample, in a loop over a batch that it could take at once";
     c->finding.evidence = study_text(s, "%s loops per step of %.0f turns each, all of the same ops on one sample; with their backward %s per step, as recorded",
