@@ -172,6 +172,65 @@ static bool take(struct view *v, const struct turns *t, const char *by)
     return v->n_steps > 0;
 }
 
+/* ---- several updates that make a step: of networks that are trained in turns ---- */
+
+enum { MOST_UPDATES = 8 };                  /* of one step */
+
+static int by_value(const void *a, const void *b) { return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b); }
+
+static int32_t count_before(const int64_t *sorted, int32_t n, int64_t at)
+{
+    int32_t low = 0, high = n;
+    while (low < high) {
+        const int32_t mid = low + (high - low) / 2;
+        if (sorted[mid] < at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* (t->n - 1) how many parameters have got a gradient in each turn. The caller frees. */
+static int32_t *count_gradients(const struct view *v, const struct turns *t)
+{
+    int64_t *at = xcalloc((size_t)v->n_host + 1, sizeof *at);
+    int32_t *count = xcalloc((size_t)t->n, sizeof *count), n = 0;
+    for (int32_t i = 0; i < v->n_host; i++)
+        if (strstr(view_name(v, i), "evaluate_function: torch::autograd::AccumulateGrad"))
+            at[n++] = view_event(v, i)->start_ns;
+    qsort(at, (size_t)n, sizeof *at, by_value);
+    for (int i = 0; i + 1 < t->n; i++)
+        count[i] = count_before(at, n, t->at_ns[i + 1]) - count_before(at, n, t->at_ns[i]);
+    free(at);
+    return count;
+}
+
+static bool repeats_after(const int32_t *count, int n, int period)
+{
+    for (int i = 0; i + period < n; i++)
+        if (count[i] != count[i + period])
+            return false;
+    return true;
+}
+
+/* Turns of different networks come in the same order again and again: of each round the last cut stays. A recording begins where a round does. */
+static void join_rounds(const struct view *v, struct turns *t)
+{
+    int32_t *count = count_gradients(v, t);
+    const int n = t->n - 1;
+    int period = 1;
+    while (period <= MOST_UPDATES && !repeats_after(count, n, period))
+        period++;
+    free(count);
+    if (period == 1 || period > MOST_UPDATES || n < 2 * period)
+        return;
+    int kept = 0;
+    for (int i = period - 1; i < t->n; i += period)
+        t->at_ns[kept++] = t->at_ns[i];
+    t->n = kept;
+}
+
 /* By a call that is known to happen once in a step. */
 static bool by_known(struct view *v, const struct thread *on, const char *start, const char *part, bool ends, const char *by)
 {
@@ -180,6 +239,8 @@ static bool by_known(struct view *v, const struct thread *on, const char *start,
         if (view_event(v, i)->kind == EVENT_RUNTIME || strncmp(name, start, strlen(start)) || !strstr(name, part))
             continue;
         struct turns t = turns_of(v, on, view_event(v, i)->name, ends);
+        if (ends && t.n >= 2)
+            join_rounds(v, &t);
         const bool taken = t.n >= 2 && take(v, &t, by);
         free(t.at_ns);
         return taken;
