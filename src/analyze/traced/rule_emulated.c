@@ -129,7 +129,8 @@ bool trace_rule_emulated_precision(struct study *s, struct charge *c)
     c->doubt = 0.45;
     c->finding.where = study_where(s, x.example);
     c->finding.cause = "products run in 16 bits on a CPU that has no units for them: they take longer than in f32, and casts come on top";
-    c->finding.evidence = study_text(s, "products and convolutions of 16 bits reach %s GFLOP/s on %d thread%s; with attention they take %s per step, casts %s", study_number(s, x.flops / x.ns), threads,
-                                     threads == 1 ? "" : "s", study_us(s, per_step(s, x.all_ns)), study_us(s, per_step(s, x.casts_ns)));
+    c->finding.evidence = study_text(s, "products and convolutions of 16 bits reach %s GFLOP/s on %d thread%s; with attention they take %s per step, casts %s",
+                                     study_number(s, x.flops / x.ns), threads, threads == 1 ? "" : "s", study_us(s, per_step(s, x.all_ns)),
+                                     study_us(s, per_step(s, x.casts_ns)));
     return true;
 }
