@@ -18,6 +18,13 @@
 
 #define WIDE_INLINE static inline __attribute__((always_inline))
 
+/* A tile of each size is a function, and sizes are constants in it. With checks at every access a compiler is at that for six minutes: then one is for all. */
+#if defined(HONE_SANITIZED)
+#define WIDE_PER_TILE static __attribute__((noinline, unused))
+#else
+#define WIDE_PER_TILE WIDE_INLINE
+#endif
+
 /* Vectors side by side at most; rows of a tile at most, and of those as many as registers have room for at once: where one or two vectors are side by side,
  * and where there are more. */
 #if defined(__AVX512F__)
@@ -202,9 +209,9 @@ WIDE_INLINE wide wide_number(const struct wide_place *at, const int every, const
     return *(const float *)(along ? at->a[i / every] + 4 * step : at->a[0] + 4 * i) - (wide){0};
 }
 
-/* `rows`, `vectors`, `along` and `step` are constants in every call. */
-WIDE_INLINE void wide_step(wide s[][WIDE_VECTORS], struct wide_place *at, const int rows, const int vectors, const bool along, const int step,
-                           const struct wide_product *g)
+/* `rows`, `vectors`, `along` and `step` are constants in every call, but under sanitizers. */
+WIDE_PER_TILE void wide_step(wide s[][WIDE_VECTORS], struct wide_place *at, const int rows, const int vectors, const bool along, const int step,
+                             const struct wide_product *g)
 {
     wide b[WIDE_VECTORS];
     UNROLL(4)
@@ -284,7 +291,7 @@ WIDE_INLINE void wide_ask(struct wide_lines *l, bool twice, const bool write)
         wide_ask_one(l, write);
 }
 
-WIDE_INLINE void wide_run(const int rows, const int vectors, const bool along, const struct wide_product *g, struct wide_part part)
+WIDE_PER_TILE void wide_run(const int rows, const int vectors, const bool along, const struct wide_product *g, struct wide_part part)
 {
     const int every = wide_every(vectors);
     struct wide_place at = {.b = (const char *)g->b, .b_step = 4 * g->b_step, .b_steps = 12 * g->b_step};
