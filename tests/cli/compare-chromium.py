@@ -50,6 +50,8 @@ def checks(b):
     b.mouse_over("#speed svg")
     check("a place by mouse", b.value(texts("#tip dt")), ["slow", "fast"])
     check("figures", b.value(texts("#figures tbody tr:nth-child(3) td"))[:5], ["bad", "nan", "500/500", "nan", "0.1731"])
+    check("threads beside the device", b.value(texts("#figures tbody td:last-child")), ["cpu ×2"] * 3)
+    check("the least memory is that of several", b.value(texts(".tile p"))[2], "slow and others, as planned")
     check("configs", b.value(texts("#differences th")), ["run", "train.lr"])
     check("bars of memory", b.value(count("#memory .track")), 6)
     check_looks(b)

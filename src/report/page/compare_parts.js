@@ -13,8 +13,8 @@ function overview() {
   if (best) tile(known(best.val_loss) ? "Lowest validation loss" : "Lowest loss", lossText(known(best.val_loss) ? best.val_loss : best.loss), "", nameOf(data.bests[0].names) + (data.bests[0].tied > 1 ? ", tied" : "") + ofFinished(data.bests[0])).remove();
   else if (data.bests.length > 1) tile("Kinds of data", String(data.bests.length), "", "losses of different data or tokens cannot be compared").remove();
   if (fast) tile("Fastest", count(fast.tokens_per_s), "tokens/s", nameOf(fast.name)).remove();
-  const small = runs.filter(r => known(r.planned_bytes)), least = small[d3.scan(small, (a, b) => a.planned_bytes - b.planned_bytes)];
-  if (least) tile("Least memory", bytes(least.planned_bytes), "", `${nameOf(least.name)}, as planned`).remove();
+  const least = d3.min(runs, r => r.planned_bytes), small = runs.filter(r => r.planned_bytes === least);
+  if (known(least)) tile("Least memory", bytes(least), "", `${nameOf(small[0].name)}${small.length > 1 ? " and others" : ""}, as planned`).remove();
   tile("Differ in", String(data.keys.length), data.keys.length === 1 ? "key" : "keys", data.keys.slice(0, 4).join(", ") + (data.keys.length > 4 ? ", …" : "")).remove();
   const list = part("notes");
   if (data.bests.length > 1)
@@ -28,6 +28,12 @@ function withKey(rows) {
   rows.select("td").insert("span", function () { return this.firstChild; }).attr("class", "swatch key").style("background-color", r => r.color);
 }
 
+/* As in the terminal: "cpu ×2", "cpu ×1, 4 ranks". */
+function deviceOf(r) {
+  const device = r.device === "cpu" && known(r.threads) ? `cpu ×${r.threads}` : r.device || "–";
+  return r.ranks > 1 ? `${device}, ${r.ranks} ranks` : device;
+}
+
 function figures() {
   const to = part("figures");
   withKey(plainTable(to, [
@@ -37,7 +43,7 @@ function figures() {
     {label: "at step", show: r => known(r.best_step) ? r.best_step : "–"}, {label: "tokens", show: r => count(r.tokens)},
     {label: "training time", show: r => seconds(r.seconds)}, {label: "tokens/s", show: r => count(r.tokens_per_s)},
     {label: "steps/s", show: r => count(r.steps_per_s)}, {label: "planned", show: r => bytes(r.planned_bytes)}, {label: "peak", show: r => bytes(r.peak_bytes)},
-    {label: "parameters", show: r => count(r.parameters)}, {label: "device", text: true, show: r => r.device || "–"}], runs));
+    {label: "parameters", show: r => count(r.parameters)}, {label: "device", text: true, show: deviceOf}], runs));
 }
 
 function differences() {
