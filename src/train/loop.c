@@ -279,6 +279,12 @@ static void warn_of_data(struct loop *l)
         loop_warn(l, words);
 }
 
+static enum status check_recording(const struct loop *l, struct error *err)
+{
+    const long long first = (long long)l->options->record_first, last = (long long)l->run.total_steps;
+    return first <= last ? OK : error_set(err, BAD_INPUT, "--profile begins at step %lld, and the run ends behind step %lld", first, last);
+}
+
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
                       struct train_result *result, struct error *err)
 {
@@ -290,6 +296,8 @@ enum status train_run(const struct config *c, const struct train_options *option
     if (train_threads_warning(c, words))
         loop_warn(&l, words);
     enum status st = loop_open(&l, c, err);
+    if (st == OK)
+        st = check_recording(&l, err);
     if (st == OK)
         st = loop_agree(&l, loop_begin_file(&l, err), err);
     if (st == OK) {
