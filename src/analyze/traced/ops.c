@@ -107,15 +107,12 @@ static const char *skip_item(const char *p)
     return NULL;
 }
 
-static struct dims read_dims(const char *p)
+struct dims dims_take(const char **at)
 {
     struct dims d = {.n = -1};
-    while (*p && *p != '[' && *p != ']' && *p != ',')
-        p++;
+    const char *p = *at;
     if (*p != '[')
         return d;
-    while (p[1] == '[')                             /* a list of tensors */
-        p++;
     d.n = 0;
     for (p++; *p && *p != ']' && d.n < MOST_DIMS;) {
         char *end;
@@ -125,7 +122,17 @@ static struct dims read_dims(const char *p)
         d.size[d.n++] = x;
         p = end + strspn(end, ", ");
     }
+    *at = p;
     return d;
+}
+
+static struct dims read_dims(const char *p)
+{
+    while (*p && *p != '[' && *p != ']' && *p != ',')
+        p++;
+    while (*p == '[' && p[1] == '[')                /* a list of tensors */
+        p++;
+    return dims_take(&p);
 }
 
 struct dims dims_read(const char *text, int input)

@@ -58,15 +58,7 @@ static int add_list(const struct study *s, struct updates *u, int32_t op)
     if (strncmp(p, "[[[", 3))
         return 0;
     for (p += 2; *p == '['; n++) {
-        struct dims d = {.n = 0};
-        for (p++; *p && *p != ']' && d.n < MOST_DIMS;) {
-            char *end;
-            const long long x = strtoll(p, &end, 10);
-            if (end == p)
-                break;
-            d.size[d.n++] = x;
-            p = end + strspn(end, ", ");
-        }
+        const struct dims d = dims_take(&p);
         if (*p != ']')
             return 0;
         add_updated(u, shape_key(d), false);

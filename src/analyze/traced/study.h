@@ -124,6 +124,7 @@ void study_release(struct study *s);
 enum task study_task(const struct study *s, int32_t host);   /* TASK_OTHER for what is not a host op */
 struct dims study_dims(const struct study *s, int32_t host, int input);
 const char *study_types(const struct study *s, int32_t host);   /* as written in the trace; "" when not recorded */
+struct dims dims_take(const char **at);                          /* one shape, "[10, 256]"; at is left at its ']', or at what does not belong there */
 int64_t dims_elements(struct dims d);
 bool dims_equal(struct dims a, struct dims b);
 bool study_in_backward(const struct study *s, int32_t host);    /* inside a backward node */
