@@ -54,15 +54,7 @@ configure one -DOPTIONS=-ffast-math
 configure one -DOPTIONS= -DCMAKE_C_FLAGS=-O1
 [ "$(name one)" != "$first" ] || fail "other flags, the same name"
 
-# The program's own: in the keys of what was chosen by timing.
+# The program's own: in the keys of what was chosen by timing (and in that of a number of threads: threads.sh).
 tiny
-ok train tiny.yaml --steps 2 --set threads=0 --out run
+ok train tiny.yaml --steps 2 --out run
 grep -q ', kernels [0-9a-f]\{16\}, [0-9]* threads: matmul ' cache/hone/choices.json || fail "kernels: $(cat cache/hone/choices.json)"
-[ "$(nproc)" -gt 1 ] || exit 0
-threads_kept() { grep -q ', kernels [0-9a-f]\{16\}, .*: threads of a step' cache/hone/choices.json; }
-for try in $(seq 20); do                # beside other work nothing may be known
-    threads_kept && break
-    rm -r run
-    ok train tiny.yaml --steps 2 --set threads=0 --out run
-done
-threads_kept || fail "threads: $(cat cache/hone/choices.json)"
