@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/watch_job.h"
 #include "report/report.h"
 
@@ -129,9 +130,10 @@ enum status watch_job_nothing(const char *recording, const char *command, int64_
     if (st != OK)
         return st;
     const enum watched_reach reach = watched_reach(recording);
-    if (w.n)
+    if (w.n) {
+        report_trial_print_terminal(&w, stderr, stream_has_color(stderr));
         st = too_few_steps(&w, needed, err);
-    else if (reach == REACHED_STEP)
+    } else if (reach == REACHED_STEP)
         st = error_set(err, BAD_INPUT, "the program was killed before its first %lld steps were measured", (long long)needed);
     else if (reach == REACHED_TORCH)
         st = no_step(step_call, err);

@@ -35,6 +35,7 @@ enum status report_write_roofline(const struct profile *p, FILE *to, struct erro
 /* Writes report.html, report.md and report.json into a folder that exists; as report_write. */
 enum status report_trace_write(const struct diagnosis *d, const char *folder, struct error *err);
 void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color);
+void report_trial_print_terminal(const struct watched *w, FILE *to, bool color);        /* what was tried in a program of which nothing was recorded */
 enum status report_trace_write_html(const struct diagnosis *d, FILE *to, struct error *err);
 enum status report_trace_write_markdown(const struct diagnosis *d, FILE *to, struct error *err);
 enum status report_trace_write_json(const struct diagnosis *d, FILE *to, struct error *err);

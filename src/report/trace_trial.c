@@ -65,6 +65,8 @@ static const char *say_restored(const json_t *trial)
                                      : "";
 }
 
+static bool has_total(const json_t *trial) { return isfinite(num(json_object_get(trial, "total"), "speedup")); }
+
 static const char *why_not(const json_t *trial) { return *word(trial, "why") ? word(trial, "why") : word(trial, "status"); }
 
 /* ---- report.md ---- */
@@ -94,7 +96,11 @@ static void markdown_won(FILE *to, const struct diagnosis *d, const json_t *tria
         fprintf(to, "\nAfter it %s.\n", say_restored(trial));
     if (!any_won(d))
         return;
-    fprintf(to, "\nAll that won, together: %s. The lines for the script, in order, each with its gain over those above it", say_measured(json_object_get(trial, "total"), measured));
+    if (has_total(trial))
+        fprintf(to, "\nAll that won, together: %s. ", say_measured(json_object_get(trial, "total"), measured));
+    else
+        fputs("\nThe trial was cut short before all that won were tried together. ", to);
+    fputs("The lines for the script, in order, each with its gain over those above it", to);
     if (*word(trial, "settings_file")) {
         fputs("; importing ", to);
         put_words(to, word(trial, "settings_file"));
@@ -173,7 +179,7 @@ static void put_won(const struct screen *s, const struct diagnosis *d, const jso
     screen_put_answer(s, "after it", say_restored(trial));
     if (!any_won(d))
         return;
-    screen_put_answer(s, "together", say_measured(json_object_get(trial, "total"), measured));
+    screen_put_answer(s, "together", has_total(trial) ? say_measured(json_object_get(trial, "total"), measured) : "not tried: the trial was cut short");
     screen_put_answer(s, "settings", word(trial, "settings_file"));
     screen_put_answer(s, "lines", "for the script, in order; or import the settings in its first line");
     json_array_foreach(switches(d), i, one)
@@ -198,4 +204,12 @@ void screen_put_trial(const struct screen *s, const struct diagnosis *d)
         if (i < MOST_ROWS)
             put_switch(s, d, one);
     put_won(s, d, trial);
+}
+
+void report_trial_print_terminal(const struct watched *w, FILE *to, bool color)
+{
+    const struct diagnosis d = {.watched = w};          /* that finds nothing, as nothing was recorded */
+    const struct screen s = {to, color};
+    if (json_array_size(switches(&d)))
+        screen_put_trial(&s, &d);
 }

@@ -461,6 +461,31 @@ def test_an_own_exception_of_the_program_passes(tmp_path):
     assert trials[0].result["status"] == "ended early" and trials[0].result["restored"] is True
 
 
+def test_a_trial_that_is_cut_short_says_what_it_measured(tmp_path, monkeypatch):
+    """The first switch has won, the program ends while the second one is tried."""
+    class Cut(Exception):
+        pass
+
+    def won(name, **parts):
+        return type(name, (Switch,), dict({"name": name, "rule": "none", "on": lambda self, facts: None, "off": lambda self, facts: None,
+                                           "lines": lambda self, facts: ["fast()"], "settings": lambda self, facts: "use_threads(1)"}, **parts))
+    monkeypatch.setattr(switches, "TABLE", [won("first"), won("second")])
+    monkeypatch.setattr(measure, "ratio", lambda a, b: (1.5, 1.4, 1.6))
+    trials = []
+
+    def cut(trial, step):
+        trials[:] = [trial]
+        if len(trial.entries) == 2:
+            raise Cut
+    with pytest.raises(Cut):
+        drive(Program(), tmp_path, seen=cut)
+    trials[0].drop(trials[0].session)
+    result = trials[0].result
+    assert [e["state"] for e in result["switches"]] == ["kept", "cut short"] and result["restored"] is True, result
+    assert result["settings_file"] == str(tmp_path / "hone_settings.py") and "use_threads(1)" in (tmp_path / "hone_settings.py").read_text()
+    assert "cut short before all were tried together" in (tmp_path / "patch.md").read_text()
+
+
 class WithLoss(torch.nn.Module):
     def __init__(self, inner):
         super().__init__()

@@ -87,6 +87,7 @@ def test_a_program_that_ends_in_the_middle(tmp_path):
     assert len(losses) == 40
     assert result["trial"]["status"] == "ended early"
     assert result["trial"]["restored"] is True
+    assert not [e for e in result["trial"]["switches"] if e["state"] == "running"], result["trial"]
 
 
 @pytest.mark.skipif("HONE" not in os.environ, reason="HONE names the program under test")

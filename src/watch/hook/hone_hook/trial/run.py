@@ -66,10 +66,12 @@ class Trial:
 
     def drop(self, session):
         """The program ends, or watch does, in the middle of it."""
-        if self.result["status"] == "running":
+        is_cut = self.result["status"] == "running"
+        self._close()                   # first of all: what is written may fail
+        if is_cut:
             self.result.update(status="ended early", why="the program ended")
             session.note("the program ended in the middle of the trial, which takes some hundred steps: let it take more, or leave --try out")
-        self._close()
+            self._cut_short("the program ended")
 
     def _go_on(self):
         """Up to the next step. True: it is done."""
@@ -94,9 +96,17 @@ class Trial:
 
     def _end_early(self, status, why, words, is_told=False):
         self.result.update(status=status, why=why)
+        self._cut_short(why)
         if not is_told:
             self.ranks.leave(why)
         self._tell_user(words % why)
+
+    def _cut_short(self, why):
+        """What was measured by then is said all the same."""
+        for entry in self.entries:
+            if entry["state"] == "running":
+                entry.update(state="cut short", why=why)
+        self._write_kept()
 
     def _is_inside(self, inside):
         if self.stage is not None:
@@ -210,7 +220,7 @@ class Trial:
         entry.update(state="failed", why=why)
 
     def _all_together(self):
-        kept = [e for e in self.entries if e["state"] == "kept"]
+        kept = self._kept()
         if len(self.winners) > 1:
             base = [s.counterpart for s in self.winners if s.counterpart][:1]
             total = yield from self._compare(base, self.winners, gates.widest([s.kind for s in self.winners]), self.winners[-1])
@@ -220,11 +230,19 @@ class Trial:
         elif kept:
             self.result["total"] = {k: kept[0][k] for k in ("speedup", "low", "high", "a_ms", "b_ms", "turns", "gates")}
         self.stage.set([])
-        if kept:
-            self.result["settings_file"] = settings.write(self.session.options["out"], kept, self.result["total"], self.ranks.rank)
+        self._write_kept()
         settle = max([s.settle for s in self.tried], default=0)
         if settle:
             yield from self.stage.turn([], settle)
+
+    def _kept(self):
+        return [e for e in self.entries if e["state"] == "kept"]
+
+    def _write_kept(self):
+        """The lines of what won: also of a trial that is cut short, but not where all that won did not pass together."""
+        kept, total = self._kept(), self.result.get("total")
+        if kept and not (total and gates.failure(total["gates"])):
+            self.result["settings_file"] = settings.write(self.session.options["out"], kept, total, self.ranks.rank)
 
     # ---- comparing
 

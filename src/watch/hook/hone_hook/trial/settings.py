@@ -46,9 +46,9 @@ def settings_text(kept):
 
 
 def patch_text(kept, total):
-    """Lines to paste, in order, with the gain of each over those above it."""
-    text = "# What won in the trial\n\nEach gain is over the lines above it, measured in turns; together x %.3f (%.3f to %.3f).\n" % (
-        total["speedup"], total["low"], total["high"])
+    """Lines to paste, in order, with the gain of each over those above it. total: of all together, or None where the trial was cut short."""
+    together = "together x %.3f (%.3f to %.3f)" % (total["speedup"], total["low"], total["high"]) if total else "the trial was cut short before all were tried together"
+    text = "# What won in the trial\n\nEach gain is over the lines above it, measured in turns; %s.\n" % together
     for i, e in enumerate(kept, 1):
         text += "\n%d. **%s**, x %.3f (%.3f to %.3f)\n\n```python\n%s\n```\n" % (i, e["name"], e["speedup"], e["low"], e["high"], "\n".join(e["lines"]))
     return text + "\nOr put `hone_settings.py` beside the script and `import hone_settings` in its first line.\n"
