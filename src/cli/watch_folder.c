@@ -1,6 +1,7 @@
 /* Makes room for what a watched program records, and finds the hook; see watch_folder.h. */
 #include <dirent.h>
 #include <errno.h>
+#include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +193,7 @@ static enum status make(struct watch_folder *f, bool there, struct error *err)
 {
     char mark[PATH_MAX + 16];
     enum status st = there ? OK : fs_make_dirs(f->recording, err);
+    f->made = st == OK && !there;
     snprintf(mark, sizeof mark, "%s/" MARK, f->recording);
     if (st == OK)
         st = fs_lock(&f->lock, f->recording, err);
@@ -227,13 +229,16 @@ enum status watch_folder_own(const struct watch_folder *f, struct error *err)
 enum status watch_folder_open(struct watch_folder *f, const char *out, struct error *err)
 {
     char path[PATH_MAX];
-    bool there;
+    bool there, out_there = true;
     *f = (struct watch_folder){.lock = -1};
     if (snprintf(f->recording, sizeof f->recording, "%s/recording", out) >= (int)sizeof f->recording)
         return error_set(err, BAD_INPUT, "the path '%.200s…' is too long", out);
-    enum status st = check_ours(f->recording, &there, err);
+    enum status st = fs_there(out, &out_there, err);
+    if (st == OK)
+        st = check_ours(f->recording, &there, err);
     if (st == OK)
         st = make(f, there, err);
+    f->made_out = f->made && !out_there;
     if (st == OK && !realpath(f->recording, path))
         st = error_errno(err, "cannot look at '%s'", f->recording);
     if (st == OK)
@@ -243,11 +248,27 @@ enum status watch_folder_open(struct watch_folder *f, const char *out, struct er
     return st;
 }
 
+/* Only what is ours: the program may have put a file there. */
+static void remove_made(const struct watch_folder *f)
+{
+    char path[PATH_MAX + 16];
+    each_of_ours(f->recording, remove_one, NULL, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", f->recording, i ? ".lock" : MARK);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "%s", f->recording);
+    if (rmdir(path) == 0 && f->made_out)
+        rmdir(dirname(path));
+}
+
 void watch_folder_close(struct watch_folder *f)
 {
     if (f->lock < 0)
         return;
     settle(f->recording, NULL);
+    if (f->made && !has_rank(f->recording))
+        remove_made(f);
     close(f->lock);
     f->lock = -1;
 }

@@ -30,6 +30,35 @@ for name in rank0.left-notes rankings rank1.left- rank.left-7; do
     rm kept/recording/$name
 done
 
+# ---- where there was nothing before, nothing is left of a program that took no step, but what is somebody's own
+OUT=nothing
+watch -- python3 trian.py
+[ ! -e nothing ] || fail "left: $(find nothing)"
+mkdir nothing
+watch -- pyhton loop.py
+[ -z "$(ls -A nothing)" ] || fail "left: $(find nothing)"
+watch -- sh -c "echo mine >nothing/recording/notes"
+[ "$(cat nothing/recording/notes)" = mine ] || fail "a file of the program's own is gone"
+rm -r nothing
+OUT=kept
+
+# ---- a program that ended in the middle of a trial: what was measured by then is said
+OUT=cut
+cat >watch.json <<JSON
+{"format": 1, "rank": 0, "world_size": 1, "ranks_here": 1, "steps": 900, "ended": true, "finished": false, "recorded": [], "notes": [], "trial":
+ {"status": "ended early", "why": "the program ended", "restored": true, "settings_file": "cut/recording/hone_settings.py", "switches": [
+  {"name": "fused-optimizer", "rule": "unfused-optimizer", "state": "kept", "why": null, "speedup": 1.5, "low": 1.4, "high": 1.6, "lines": ["opt = AdamW(fused=True)"]},
+  {"name": "compile", "rule": "host-bound", "state": "cut short", "why": "the program ended"}]}}
+JSON
+watch --try -- sh -c "mkdir cut/recording/rank0 && cp watch.json cut/recording/rank0"
+ended_with 2
+said "in the middle of the trial"
+grep -q '^  fused-optimizer  *kept .* 1\.50× (1\.40× to 1\.60×)' err || fail "what was kept: $(cat err)"
+grep -q '^  compile  *cut short ' err || fail "what was cut short: $(cat err)"
+grep -q '^  together  *not tried: the trial was cut short$' err && grep -q '^ *opt = AdamW(fused=True)$' err || fail "the lines: $(cat err)"
+rm -r cut watch.json
+OUT=kept
+
 # ---- settings of a trial before go with it; those that somebody changed are theirs
 SETTINGS=kept/recording/hone_settings.py
 watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; echo one >$SETTINGS"            # as a trial does
