@@ -50,6 +50,7 @@ stop INT
 [ "$code" = 130 ] && grep -q '^hone: stopped before the first step, while it was set up: the corpus$' err || fail "eval: exit code $code: $(cat err)"
 
 # Who does not ask whether to go on ends at once, and says so; measuring peaks takes seconds.
+cp cache/hone/peaks.json known.json
 for command in "bench tiny.yaml --seconds 60" "doctor tiny.yaml --remeasure" "tune tiny.yaml --out none" "profile tiny.yaml --out none" "simulate tiny.yaml --net 30,10 --out none"; do
     rm -rf cache/hone/peaks.json
     python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' "$HONE" $command >out 2>err &     # a shell lets those behind & ignore it
@@ -63,9 +64,10 @@ for command in "bench tiny.yaml --seconds 60" "doctor tiny.yaml --remeasure" "tu
     [ ! -e none ] || fail "$command: left a folder"
 done
 
-# Steps that were measured before the stop are simulated,. How long the first of them takes to come is the machine's.
+# Steps that were measured before the stop are simulated. How long the first of them takes to come is the machine's.
+cp known.json cache/hone/peaks.json
 for seconds in 1 5 25; do
-    "$HONE" simulate tiny.yaml --net 30,10 --steps 100000 --set optimize.autotune=off --set threads=1 --out simulated >out 2>err &
+    "$HONE" simulate tiny.yaml --net 30,10 --steps 100000 --set optimize.autotune=off --out simulated >out 2>err &
     pid=$!
     sleep $seconds
     stop INT

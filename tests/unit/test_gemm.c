@@ -16,8 +16,10 @@ struct product {
     bool a_transposed, b_transposed, accumulate, bias;
     float scale;
     int64_t wider;              /* rows of all matrices are so much longer than they need be */
-    enum gemm_kernel kernel;
 };
+
+/* What a number of the result should be, and how far it may be from that. */
+struct wanted { double value, most_off; };
 
 static uint32_t state = 1;
 static float random_number(void)
@@ -36,23 +38,36 @@ static float *matrix(int64_t rows, int64_t columns, int64_t stride)
     return x;
 }
 
-static void assert_product(const struct gemm *g, const float *before, const struct product *p)
+static struct wanted wanted_at(const struct gemm *g, const float *before, int64_t i, int64_t j)
+{
+    double sum = 0, size = 0;
+    for (int64_t q = 0; q < g->k; q++) {
+        const double x = g->a[i * g->a_row + q * g->a_col] * (double)(g->b_transposed ? g->b[j * g->ldb + q] : g->b[q * g->ldb + j]);
+        sum += x;
+        size += fabs(x);
+    }
+    return (struct wanted){sum * g->scale + (g->bias ? g->bias[j] : 0) + (g->accumulate ? before[i * g->ldc + j] : 0),
+                           6e-8 * (double)(g->k + 4) * (size * fabs(g->scale) + 2)};
+}
+
+static struct wanted *all_wanted(const struct gemm *g, const float *before)
+{
+    struct wanted *w = xcalloc((size_t)(g->m * g->n) + 1, sizeof *w);
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++)
+            w[i * g->n + j] = wanted_at(g, before, i, j);
+    return w;
+}
+
+static void assert_product(const struct gemm *g, const struct wanted *w)
 {
     for (int64_t i = 0; i < g->m; i++)
-        for (int64_t j = 0; j < g->n; j++) {
-            double sum = 0, size = 0;
-            for (int64_t q = 0; q < g->k; q++) {
-                const double b = g->b_transposed ? g->b[j * g->ldb + q] : g->b[q * g->ldb + j];
-                const double x = g->a[i * g->a_row + q * g->a_col] * b;
-                sum += x;
-                size += fabs(x);
-            }
-            sum = sum * g->scale + (g->bias ? g->bias[j] : 0) + (g->accumulate ? before[i * g->ldc + j] : 0);
-            const double allowed = 6e-8 * (double)(g->k + 4) * (size * fabs(g->scale) + 2), is = g->c[i * g->ldc + j];
-            if (!(fabs(is - sum) <= allowed))
+        for (int64_t j = 0; j < g->n; j++, w++) {
+            const double is = g->c[i * g->ldc + j];
+            if (!(fabs(is - w->value) <= w->most_off))
                 fail_msg("%ld x %ld x %ld %c%c, kernel '%s', scale %g, bias %d, accumulate %d: (%ld, %ld) is %.9g; it should be "
-                         "%.9g", (long)g->m, (long)g->n, (long)g->k, p->a_transposed ? 'T' : 'N', p->b_transposed ? 'T' : 'N',
-                         gemm_variants[g->kernel], g->scale, g->bias != NULL, g->accumulate, (long)i, (long)j, is, sum);
+                         "%.9g", (long)g->m, (long)g->n, (long)g->k, g->a_col != 1 ? 'T' : 'N', g->b_transposed ? 'T' : 'N',
+                         gemm_variants[g->kernel], g->scale, g->bias != NULL, g->accumulate, (long)i, (long)j, is, w->value);
         }
 }
 
@@ -64,55 +79,70 @@ static void assert_untouched(const struct gemm *g)
             assert_true(g->c[i * g->ldc + j] == CANARY);
 }
 
-static void check(gemm_fn *gemm, struct product p)
-{
-    const int64_t a_ld = (p.a_transposed ? p.m : p.k) + p.wider, b_ld = (p.b_transposed ? p.k : p.n) + p.wider;
-    float *a = p.a_transposed ? matrix(p.k, p.m, a_ld) : matrix(p.m, p.k, a_ld);
-    float *b = p.b_transposed ? matrix(p.n, p.k, b_ld) : matrix(p.k, p.n, b_ld);
-    float *bias = matrix(1, p.n, p.n), *before = matrix(p.m, p.n, p.n + p.wider);
-    const size_t bytes = p.m > 0 && p.n > 0 ? (size_t)((p.m - 1) * (p.n + p.wider) + p.n) * sizeof(float) : 0;
-    float *c = xcalloc(bytes + 1, 1), *again = xcalloc(bytes + 1, 1);
-    struct gemm g = {.m = p.m, .n = p.n, .k = p.k, .a = a, .a_row = p.a_transposed ? 1 : a_ld,
-                     .a_col = p.a_transposed ? a_ld : 1, .b = b, .ldb = b_ld, .b_transposed = p.b_transposed, .c = c, .ldc = p.n + p.wider, .scale = p.scale,
-                     .bias = p.bias ? bias : NULL, .accumulate = p.accumulate, .kernel = p.kernel};
-    for (int64_t i = 0; i < (int64_t)(bytes / sizeof(float)); i++)
-        before[i] = i % g.ldc >= g.n ? CANARY : p.accumulate ? before[i] : NAN;
-    memcpy(c, before, bytes);
-    memcpy(again, before, bytes);
-    gemm(&g);
-    assert_product(&g, before, &p);
-    assert_untouched(&g);
-    g.c = again;
-    gemm(&g);
-    assert_memory_equal(c, again, bytes);
-    free(a);
-    free(b);
-    free(bias);
-    free(before);
-    free(c);
-    free(again);
-}
-
 gemm_fn cpu_gemm_baseline;
 #if defined(__x86_64__)
 gemm_fn cpu_gemm_avx2, cpu_gemm_avx512;
 #endif
 
-/* Every layout by every kernel, on every instruction set that is there; the rest varies with `mix`. */
-static void check_all(int64_t m, int64_t n, int64_t k, unsigned mix)
+/* By one kernel of one instruction set, twice. */
+static void check_one(gemm_fn *gemm, struct gemm g, const float *before, size_t bytes, const struct wanted *wanted)
+{
+    float *c = xcalloc(bytes + 1, 1), *again = xcalloc(bytes + 1, 1);
+    memcpy(c, before, bytes);
+    memcpy(again, before, bytes);
+    g.c = c;
+    gemm(&g);
+    assert_product(&g, wanted);
+    assert_untouched(&g);
+    g.c = again;
+    gemm(&g);
+    assert_memory_equal(c, again, bytes);
+    free(c);
+    free(again);
+}
+
+/* By every kernel, on every instruction set that is there. */
+static void check_everywhere(struct gemm g, const float *before, size_t bytes)
 {
     gemm_fn *all[3] = {cpu_gemm_baseline};
 #if defined(__x86_64__)
     all[1] = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? cpu_gemm_avx2 : NULL;
     all[2] = __builtin_cpu_supports("x86-64-v4") ? cpu_gemm_avx512 : NULL;
 #endif
+    struct wanted *wanted = all_wanted(&g, before);
+    for (int kernel = 0; kernel < GEMM_KERNELS; kernel++)
+        for (int i = 0; i < 3; i++) {
+            g.kernel = (enum gemm_kernel)kernel;
+            if (all[i])
+                check_one(all[i], g, before, bytes, wanted);
+        }
+    free(wanted);
+}
+
+static void check(struct product p)
+{
+    const int64_t a_ld = (p.a_transposed ? p.m : p.k) + p.wider, b_ld = (p.b_transposed ? p.k : p.n) + p.wider, c_ld = p.n + p.wider;
+    float *a = p.a_transposed ? matrix(p.k, p.m, a_ld) : matrix(p.m, p.k, a_ld);
+    float *b = p.b_transposed ? matrix(p.n, p.k, b_ld) : matrix(p.k, p.n, b_ld);
+    float *bias = matrix(1, p.n, p.n), *before = matrix(p.m, p.n, c_ld);
+    const size_t bytes = p.m > 0 && p.n > 0 ? (size_t)((p.m - 1) * c_ld + p.n) * sizeof(float) : 0;
+    for (int64_t i = 0; i < (int64_t)(bytes / sizeof(float)); i++)
+        before[i] = i % c_ld >= p.n ? CANARY : p.accumulate ? before[i] : NAN;
+    check_everywhere((struct gemm){.m = p.m, .n = p.n, .k = p.k, .a = a, .a_row = p.a_transposed ? 1 : a_ld, .a_col = p.a_transposed ? a_ld : 1, .b = b, .ldb = b_ld,
+                                   .b_transposed = p.b_transposed, .ldc = c_ld, .scale = p.scale, .bias = p.bias ? bias : NULL, .accumulate = p.accumulate}, before, bytes);
+    free(a);
+    free(b);
+    free(bias);
+    free(before);
+}
+
+/* Every layout; the rest varies with `mix`. */
+static void check_all(int64_t m, int64_t n, int64_t k, unsigned mix)
+{
     static const float scales[] = {1, 1.44269504f, -0.5f};
-    for (unsigned i = 0; i < 3 * 4 * GEMM_KERNELS; i++)
-        if (all[i % 3])
-            check(all[i % 3], (struct product){
-                .m = m, .n = n, .k = k, .a_transposed = i / 3 & 1, .b_transposed = i / 3 >> 1 & 1,
-                .kernel = (enum gemm_kernel)(i / 12), .accumulate = mix & 1, .bias = mix >> 1 & 1,
-                .scale = scales[mix % 3], .wider = (mix >> 2 & 1) * (1 + mix % 5)});
+    for (unsigned i = 0; i < 4; i++)
+        check((struct product){.m = m, .n = n, .k = k, .a_transposed = i & 1, .b_transposed = i >> 1 & 1, .accumulate = mix & 1, .bias = mix >> 1 & 1,
+                               .scale = scales[mix % 3], .wider = (mix >> 2 & 1) * (1 + mix % 5)});
 }
 
 static void test_small_sizes(void **state_)
