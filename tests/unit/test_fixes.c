@@ -349,17 +349,18 @@ static void what_was_measured_takes_the_place_of_the_prediction(void **state)
         struct model m = model_new(HOST_BOUND);
         m.optimizer = loop_in_a_frame;
         struct judged j = model_judge(&m, 0);
-        struct watched w = {.trial = trial_of(rule, won ? "kept" : "no gain", won ? 1.25 : 0.99)};
+        struct watched w = {.trial = trial_of(rule, won ? "kept" : "no gain", won ? 4 : 0.99)};
         const double predicted = assert_found(&j, rule)->speedup, all = j.d.phases[j.d.n_phases - 1].speedup;
         assert_true(predicted > 1.05 && is_planned(&j.d, rule) && !strncmp(j.d.first_action, rule, strlen(rule)));
         watched_take_measured(&j.d, &w);
         const struct finding *f = assert_found(&j, rule);
-        assert_near(f->speedup, won ? 1.25 : 1, 1e-9, "as measured");
+        assert_near(f->speedup, won ? 4 : 1, 1e-9, "as measured");
+        assert_true(f->share >= 1 - 1 / f->speedup - 1e-9);             /* it takes part in what it wins, at least */
         assert_near(f->predicted, predicted, 1e-9, "as predicted");
-        assert_non_null(strstr(f->evidence, won ? "fused-optimizer wins, 1.250×" : "fused-optimizer wins nothing, 0.990×"));
+        assert_non_null(strstr(f->evidence, won ? "fused-optimizer wins, 4.000×" : "fused-optimizer wins nothing, 0.990×"));
         assert_int_equal(is_planned(&j.d, rule), won);
         assert_int_equal(!strncmp(j.d.first_action, rule, strlen(rule)), won);
-        assert_true(!j.d.n_phases || j.d.phases[j.d.n_phases - 1].speedup <= fmax(all, 1.25));
+        assert_true(!j.d.n_phases || j.d.phases[j.d.n_phases - 1].speedup <= fmax(all, 4));
         watched_release(&w);
         judged_release(&j);
     }

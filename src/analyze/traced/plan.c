@@ -246,6 +246,7 @@ static void take_fix(struct diagnosis *d, struct finding *f, const struct measur
     f->speedup = fix->won ? fmax(fix->speedup, 1) : 1;
     f->speedup_low = fix->won ? fmax(fix->low, 1) : 1;
     f->speedup_high = fmax(fix->high, f->speedup);
+    f->share = fmax(f->share, 1 - 1 / f->speedup);      /* at least what it wins */
     f->severity = severity_of(f->speedup);
     f->confidence = "high";
     f->raise = NULL;
