@@ -2,13 +2,10 @@
 # and chosen at run time; on ARM the baseline (NEON) is the only one.
 file(GLOB TUNED_SOURCES CONFIGURE_DEPENDS src/ops/cpu/tuned/*.c)
 set(TUNED_FLAGS -fopenmp-simd -fno-trapping-math -ffp-contract=fast)
-# Unrolled loops with a check at every access take half a minute per file, and no fuzz target runs them. Other tests do: with -O2 the longest of them takes 22 s
-# under ASAN and UBSAN instead of 52, and all kernels together 25 s more to compile.
+# Unrolled loops with a check at every access take half a minute per file, and no fuzz target runs them.
 if(HONE_FUZZ)
   list(PREPEND TUNED_FLAGS -O0)
-elseif(HONE_SANITIZE)
-  list(PREPEND TUNED_FLAGS -O2)
-else()
+elseif(NOT HONE_SANITIZE)
   list(PREPEND TUNED_FLAGS -O3)
 endif()
 if(CMAKE_C_COMPILER_ID MATCHES Clang)
@@ -29,14 +26,14 @@ set(UNGUARDED -fno-stack-protector -U_FORTIFY_SOURCE)
 if(CMAKE_C_COMPILER_ID STREQUAL GNU)
   list(APPEND UNGUARDED -fno-stack-clash-protection)
 endif()
-# A check of every sum of a pointer and an offset takes two thirds of the time to compile a kernel (gcc 12: 21 s of flash_grad.c, 7 s without), and
-# finds what the check of the address finds, as soon as something is read or written there.
-if(HONE_SANITIZE)
-  list(APPEND UNGUARDED -fno-sanitize=pointer-overflow)
-endif()
 file(GLOB PAIRS_SOURCES CONFIGURE_DEPENDS src/ops/cpu/pairs/*.c)
 set_property(SOURCE ${TUNED_SOURCES} ${PAIRS_SOURCES} APPEND PROPERTY COMPILE_OPTIONS ${UNGUARDED})
-if(HONE_SANITIZE)               # few machines have what these need: loss.c takes 9 s and not 28
+
+# A check of every sum of a pointer and an offset takes two thirds of the time to compile a kernel (gcc 12: 21 s of flash_grad.c, 7 s without), and
+# finds what the check of the address finds, as soon as something is read or written there. Few machines can run pairs: loss.c takes 9 s with -O1, and 28.
+if(HONE_SANITIZE)
+  file(GLOB REFERENCE_SOURCES CONFIGURE_DEPENDS src/ops/cpu/reference/*.c)
+  set_property(SOURCE ${TUNED_SOURCES} ${PAIRS_SOURCES} ${REFERENCE_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=pointer-overflow)
   set_property(SOURCE ${PAIRS_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O1)
 endif()
 
@@ -72,9 +69,3 @@ file(GLOB_RECURSE KERNELS_SOURCES CONFIGURE_DEPENDS src/ops/cpu/*.c src/ops/cpu/
 get_target_property(HONE_OPTIONS hone_flags INTERFACE_COMPILE_OPTIONS)
 kernels_flags(KERNELS_FLAGS C ${HONE_OPTIONS} ${TUNED_FLAGS} ${HONE_COMPILER_HAS_AMX})
 kernels_id(hone_core cpu_kernels_id ops/cpu/cpu.h "${KERNELS_FLAGS}" ${KERNELS_SOURCES} ${CMAKE_CURRENT_LIST_FILE})
-
-# Plain kernels take most of the time of tests that compare with them: with -O2 three of these take 24, 27 and 30 s of CPU time under ASAN and UBSAN instead of 43, 45 and 100.
-if(HONE_SANITIZE AND NOT HONE_FUZZ)
-  file(GLOB REFERENCE_SOURCES CONFIGURE_DEPENDS src/ops/cpu/reference/*.c)
-  set_property(SOURCE ${REFERENCE_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O2 -fno-sanitize=pointer-overflow)
-endif()
