@@ -42,7 +42,7 @@ set-to-none, cudnn-benchmark, channels-last, threads-cores, threads-half, affini
 [ ! -e started ] && [ ! -e typo ] || fail "the program was started: $(ls)"
 run watch --out known --try --switches fused-optimizer,,tf32 -- touch started
 [ -e started ] || fail "not started: $(cat err)"
-rm -r started known
+rm started
 TRIAL=$HOOK/hone_hook/trial
 grep -v '^#' "$TRIAL/switches.txt" | while read -r name class; do
     grep -q "^class $class(" "$TRIAL"/*.py || fail "the switch $name has no class $class"
