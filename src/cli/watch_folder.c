@@ -60,11 +60,10 @@ static bool is_left(const char *name)
     return end && !*end;
 }
 
+static bool is_settings(const char *name) { return !strcmp(name, settings[0]) || !strcmp(name, settings[1]); }
+
 /* What else lies there somebody put there. */
-static bool is_ours(const char *name)
-{
-    return is_rank(name) || is_left(name) || !strcmp(name, "processes") || !strcmp(name, settings[0]) || !strcmp(name, settings[1]);
-}
+static bool is_ours(const char *name) { return is_rank(name) || is_left(name) || !strcmp(name, "processes") || is_settings(name); }
 
 /* Calls with the path of each that is ours; stops where it fails. */
 static enum status each_of_ours(const char *folder, enum status (*call)(const char *path, const char *name, const char *to, struct error *err), const char *to,
@@ -84,10 +83,11 @@ static enum status each_of_ours(const char *folder, enum status (*call)(const ch
     return st;
 }
 
+/* Settings are of a trial, and that of a rank: where none took a step the program has written them itself. */
 static enum status remove_one(const char *path, const char *name, const char *to, struct error *err)
 {
-    (void)name, (void)to;
-    return fs_remove_tree(path, err);
+    (void)to;
+    return is_settings(name) ? OK : fs_remove_tree(path, err);
 }
 
 static enum status move_one(const char *path, const char *name, const char *to, struct error *err)

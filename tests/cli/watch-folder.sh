@@ -37,8 +37,8 @@ watch -- python3 trian.py
 mkdir nothing
 watch -- pyhton loop.py
 [ -z "$(ls -A nothing)" ] || fail "left: $(find nothing)"
-watch -- sh -c "echo mine >nothing/recording/notes"
-[ "$(cat nothing/recording/notes)" = mine ] || fail "a file of the program's own is gone"
+watch -- sh -c "for name in notes patch.md; do echo mine >nothing/recording/\$name; done"
+[ "$(cat nothing/recording/notes nothing/recording/patch.md)" = "$(printf 'mine\nmine')" ] || fail "a file of the program's own is gone: $(find nothing)"
 rm -r nothing
 OUT=kept
 
