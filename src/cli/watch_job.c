@@ -131,6 +131,7 @@ enum status watch_job_nothing(const char *recording, const char *command, int64_
         return st;
     const enum watched_reach reach = watched_reach(recording);
     if (w.n) {
+        watched_end_trial(&w);
         report_trial_print_terminal(&w, stderr, stream_has_color(stderr));
         st = too_few_steps(&w, needed, err);
     } else if (reach == REACHED_STEP)

@@ -20,6 +20,8 @@ enum status watched_read(struct watched *out, struct arena *a, const char *folde
 enum status watched_parse(struct watched_rank *out, struct json_t **trial, struct arena *a, const char *name, const char *text, size_t size,
                           struct error *err);
 void watched_release(struct watched *w);
+/* The program is no more: a switch that was being tried was cut short. */
+void watched_end_trial(struct watched *w);
 
 /* What --try measured takes the place of what was predicted, in the diagnosis of the same program. */
 void watched_take_measured(struct diagnosis *d, const struct watched *w);

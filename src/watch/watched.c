@@ -99,3 +99,17 @@ enum status watched_parse(struct watched_rank *out, struct json_t **trial, struc
     json_decref(j);
     return st;
 }
+
+/* A killed program could not say so itself. */
+void watched_end_trial(struct watched *w)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(w->trial, "switches"), i, one) {
+        const char *state = json_string_value(json_object_get(one, "state"));
+        if (state && !strcmp(state, "running")) {
+            json_object_set_new(one, "state", json_string("cut short"));
+            json_object_set_new(one, "why", json_string("the program was killed"));
+        }
+    }
+}

@@ -121,6 +121,23 @@ static void test_ranks(void **state)
     assert_int_equal(watched_read(&w, &f->arena, f->folder, &err), BAD_INPUT);
 }
 
+/* Killed while a switch was tried: the file says "running" for ever. */
+static void test_killed_trial(void **state)
+{
+    struct fixture *f = *state;
+    struct watched w;
+    struct error err;
+    put(f, "rank0", "watch.json", "{\"format\": 1, \"rank\": 0, \"steps\": 99, \"trial\": {\"status\": \"running\", \"switches\": ["
+        "{\"name\": \"a\", \"state\": \"kept\"}, 7, {\"name\": \"b\", \"state\": \"running\"}, {\"name\": \"c\"}]}}");
+    assert_int_equal(watched_read(&w, &f->arena, f->folder, &err), OK);
+    watched_end_trial(&w);
+    char *said = json_dumps(json_object_get(w.trial, "switches"), JSON_COMPACT);
+    assert_string_equal(said, "[{\"name\":\"a\",\"state\":\"kept\"},7,{\"name\":\"b\",\"state\":\"cut short\",\"why\":\"the program was killed\"},{\"name\":\"c\"}]");
+    free(said);
+    watched_release(&w);
+    watched_end_trial(&w);                      /* none was made */
+}
+
 static void test_reach(void **state)
 {
     struct fixture *f = *state;
@@ -137,7 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_fields, set_up, tear_down),   cmocka_unit_test_setup_teardown(test_what_is_missing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refusals, set_up, tear_down), cmocka_unit_test_setup_teardown(test_ranks, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_reach, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_killed_trial, set_up, tear_down), cmocka_unit_test_setup_teardown(test_reach, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
