@@ -78,8 +78,8 @@ else
 fi
 
 # Ctrl-C is heard while a size is timed: those before it are shown, and before there is one it is the end.
-stop_sweep() {      # behind so many seconds; a size is timed for five
-    "$HONE" bench tiny.yaml --threads 1 --set model.vocab=64 --seconds 10 --batches 1,2 >out 2>err &
+stop_sweep() {      # behind so many seconds; a size is timed for five, in steps of half a millisecond (100,000 steps are enough for any)
+    "$HONE" bench tiny.yaml --threads 1 --set model.vocab=64 --set model.dim=64 --set model.seq=128 --seconds 10 --batches 1,2 >out 2>err &
     pid=$!
     until [ $(( 0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 16384 )) != 0 ]; do sleep 0.05; done
     sleep "$1"
