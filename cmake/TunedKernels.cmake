@@ -34,7 +34,9 @@ set_property(SOURCE ${TUNED_SOURCES} ${PAIRS_SOURCES} APPEND PROPERTY COMPILE_OP
 if(HONE_SANITIZE)
   file(GLOB REFERENCE_SOURCES CONFIGURE_DEPENDS src/ops/cpu/reference/*.c)
   set_property(SOURCE ${TUNED_SOURCES} ${PAIRS_SOURCES} ${REFERENCE_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=pointer-overflow)
-  set_property(SOURCE ${PAIRS_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O1)
+  if(NOT HONE_FUZZ)
+    set_property(SOURCE ${PAIRS_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O1)
+  endif()
 endif()
 
 # Sums over ranks are the same wherever they are made: a product is rounded before it is added.
