@@ -90,10 +90,17 @@ static enum status remove_one(const char *path, const char *name, const char *to
     return is_settings(name) ? OK : fs_remove_tree(path, err);
 }
 
+/* What stands there already is the program's own. */
 static enum status move_one(const char *path, const char *name, const char *to, struct error *err)
 {
     char there[PATH_MAX + 300];
+    bool taken;
     snprintf(there, sizeof there, "%s/%s", to, name);
+    const enum status st = fs_there(there, &taken, err);
+    if (st == OK && taken)
+        return error_set(err, BAD_INPUT, "'%s' of an earlier watch belongs where a program put a file of its own, '%s'; move one of them away", path, there);
+    if (st != OK)
+        return st;
     return rename(path, there) == 0 ? OK : error_errno(err, "cannot move '%s' to '%s'", path, there);
 }
 
@@ -189,17 +196,37 @@ static enum status set_aside(const char *recording, struct error *err)
     return st;
 }
 
-static enum status make(struct watch_folder *f, bool there, struct error *err)
+static enum status write_mark(const char *recording, struct error *err)
 {
     char mark[PATH_MAX + 16];
+    snprintf(mark, sizeof mark, "%s/" MARK, recording);
+    return fs_write_synced(mark, "", 0, err);
+}
+
+/* How many folders of the path are to be made. */
+static int count_missing(const char *path)
+{
+    char text[PATH_MAX], *at = text;
+    bool there = false;
+    int n = 0;
+    snprintf(text, sizeof text, "%s", path);
+    while (fs_there(at, &there, NULL) == OK && !there) {
+        n++;
+        at = dirname(at);
+    }
+    return n;
+}
+
+static enum status make(struct watch_folder *f, bool there, struct error *err)
+{
+    const int missing = count_missing(f->recording);
     enum status st = there ? OK : fs_make_dirs(f->recording, err);
-    f->made = st == OK && !there;
-    snprintf(mark, sizeof mark, "%s/" MARK, f->recording);
+    f->made = st == OK ? missing : 0;
     if (st == OK)
         st = fs_lock(&f->lock, f->recording, err);
     if (st == OK && there)
         st = set_aside(f->recording, err);
-    return st == OK && !there ? fs_write_synced(mark, "", 0, err) : st;
+    return st == OK && !there ? write_mark(f->recording, err) : st;
 }
 
 enum status watch_folder_own(const struct watch_folder *f, struct error *err)
@@ -229,16 +256,13 @@ enum status watch_folder_own(const struct watch_folder *f, struct error *err)
 enum status watch_folder_open(struct watch_folder *f, const char *out, struct error *err)
 {
     char path[PATH_MAX];
-    bool there, out_there = true;
+    bool there;
     *f = (struct watch_folder){.lock = -1};
     if (snprintf(f->recording, sizeof f->recording, "%s/recording", out) >= (int)sizeof f->recording)
         return error_set(err, BAD_INPUT, "the path '%.200s…' is too long", out);
-    enum status st = fs_there(out, &out_there, err);
-    if (st == OK)
-        st = check_ours(f->recording, &there, err);
+    enum status st = check_ours(f->recording, &there, err);
     if (st == OK)
         st = make(f, there, err);
-    f->made_out = f->made && !out_there;
     if (st == OK && !realpath(f->recording, path))
         st = error_errno(err, "cannot look at '%s'", f->recording);
     if (st == OK)
@@ -248,18 +272,29 @@ enum status watch_folder_open(struct watch_folder *f, const char *out, struct er
     return st;
 }
 
-/* Only what is ours: the program may have put a file there. */
-static void remove_made(const struct watch_folder *f)
+static void unlink_in(const char *folder, const char *name)
 {
     char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    unlink(path);
+}
+
+/* Only what is ours: the program may have put a file there, and then the folder stays one of a watch. The lock is let go of before
+ * the folder goes, as a file that is open keeps it on NFS; without the mark nobody takes it meanwhile. */
+static void remove_made(const struct watch_folder *f)
+{
+    char path[PATH_MAX], *at = path;
     each_of_ours(f->recording, remove_one, NULL, NULL);
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", f->recording, i ? ".lock" : MARK);
-        unlink(path);
-    }
+    unlink_in(f->recording, MARK);
+    close(f->lock);
+    unlink_in(f->recording, ".lock");
     snprintf(path, sizeof path, "%s", f->recording);
-    if (rmdir(path) == 0 && f->made_out)
-        rmdir(dirname(path));
+    if (rmdir(at) != 0) {
+        write_mark(f->recording, NULL);
+        return;
+    }
+    for (int n = f->made; --n > 0 && rmdir(at = dirname(at)) == 0;)
+        ;
 }
 
 void watch_folder_close(struct watch_folder *f)
@@ -269,7 +304,8 @@ void watch_folder_close(struct watch_folder *f)
     settle(f->recording, NULL);
     if (f->made && !has_rank(f->recording))
         remove_made(f);
-    close(f->lock);
+    else
+        close(f->lock);
     f->lock = -1;
 }
 

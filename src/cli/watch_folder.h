@@ -3,21 +3,20 @@
 #define HONE_CLI_WATCH_FOLDER_H
 
 #include <limits.h>
-#include <stdbool.h>
 
 #include "core/error.h"
 
 struct watch_folder {
     char recording[PATH_MAX];   /* OUT/recording, an absolute path */
     int lock;                   /* of it; -1: none */
-    bool made, made_out;        /* it, and OUT, were not there */
+    int made;                   /* how many folders of this path were not there */
 };
 
 /* Makes OUT/recording, empty. What an earlier watch recorded there is set aside; what is not of a watch, or was changed since, is refused. */
 enum status watch_folder_open(struct watch_folder *f, const char *out, struct error *err);
 /* The program has ended: settings that it left are hone's own as they are now. */
 enum status watch_folder_own(const struct watch_folder *f, struct error *err);
-/* What was recorded before goes, or comes back where no rank took a step; where there was nothing before, no folder is left. */
+/* What was recorded before goes, or comes back where no rank took a step; where there was nothing before, no folder is left that nothing else is in. */
 void watch_folder_close(struct watch_folder *f);
 
 /* Where sitecustomize.py and hone_hook are. */

@@ -1,4 +1,5 @@
 /* Diagnoses a watched program; see watch_job.h. */
+#include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,14 +99,23 @@ enum status watch_job_publish(struct watch_job *j, const char *folder, struct er
 
 /* ---- nothing to diagnose ---- */
 
+static bool trial_is_done(const json_t *trial)
+{
+    const char *status = json_string_value(json_object_get(trial, "status"));
+    return status && !strcmp(status, "done");
+}
+
 static enum status too_few_steps(const struct watched *w, int64_t needed, struct error *err)
 {
     const struct watched_rank *r = &w->ranks[0];
     if (*r->failure)
         return error_set(err, BAD_INPUT, "watching ended after %lld steps, before anything was recorded: %s", (long long)r->steps, r->failure);
-    if (w->trial && r->steps >= needed)
+    if (w->trial && !trial_is_done(w->trial) && r->steps >= needed)
         return error_set(err, BAD_INPUT, "the program ended after %s%lld steps, in the middle of the trial: --try takes seconds of steps for each switch; let the program take more, or "
                          "give fewer with --switches", r->ended ? "" : "at least ", (long long)r->steps);
+    if (w->trial && r->steps >= needed)
+        return error_set(err, BAD_INPUT, "the program ended after %s%lld steps, before anything was recorded: some more are needed behind the trial; let it take them", r->ended ? "" :
+                         "at least ", (long long)r->steps);
     if (r->steps >= needed)
         return error_set(err, BAD_INPUT, "the program ended after %s%lld steps, before anything was recorded: its optimizers are called in no order, so it was long not known what a "
                          "step is; let it take more, or name the function: --step-call MODULE:FUNCTION", r->ended ? "" : "at least ", (long long)r->steps);

@@ -34,7 +34,7 @@ json_t *report_trial(const struct diagnosis *d)
 
 /* ---- words ---- */
 
-static const char *say_measured(const json_t *one, char out[96])
+static const char *say_measured(const json_t *one, char *out)
 {
     number_text a, b, c;
     if (!isfinite(num(one, "speedup")))
@@ -65,9 +65,30 @@ static const char *say_restored(const json_t *trial)
                                      : "";
 }
 
-static bool has_total(const json_t *trial) { return isfinite(num(json_object_get(trial, "total"), "speedup")); }
-
 static const char *why_not(const json_t *trial) { return *word(trial, "why") ? word(trial, "why") : word(trial, "status"); }
+
+/* Why all that won may not be switched on together; NULL: they may, or were not tried so. */
+static const char *total_failure(const json_t *trial)
+{
+    size_t i;
+    const json_t *gate;
+    json_array_foreach(json_object_get(json_object_get(trial, "total"), "gates"), i, gate)
+        if (json_is_false(json_object_get(gate, "pass")))
+            return word(gate, "why");
+    return NULL;
+}
+
+static const char *say_together(const json_t *trial, char out[256])
+{
+    const json_t *total = json_object_get(trial, "total");
+    if (total_failure(trial))
+        snprintf(out, 256, "failed: %.240s", total_failure(trial));
+    else if (isfinite(num(total, "speedup")))
+        say_measured(total, out);
+    else
+        snprintf(out, 256, "not tried, as the trial was cut short");
+    return out;
+}
 
 /* ---- report.md ---- */
 
@@ -91,16 +112,14 @@ static void markdown_won(FILE *to, const struct diagnosis *d, const json_t *tria
 {
     size_t i;
     const json_t *one;
-    char measured[96];
+    char together[256];
     if (*say_restored(trial))
         fprintf(to, "\nAfter it %s.\n", say_restored(trial));
     if (!any_won(d))
         return;
-    if (has_total(trial))
-        fprintf(to, "\nAll that won, together: %s. ", say_measured(json_object_get(trial, "total"), measured));
-    else
-        fputs("\nThe trial was cut short before all that won were tried together. ", to);
-    fputs("The lines for the script, in order, each with its gain over those above it", to);
+    fputs("\nAll that won, together: ", to);
+    put_words(to, say_together(trial, together));
+    fputs(". The lines for the script, in order, each with its gain over those above it", to);
     if (*word(trial, "settings_file")) {
         fputs("; importing ", to);
         put_words(to, word(trial, "settings_file"));
@@ -175,13 +194,13 @@ static void put_won(const struct screen *s, const struct diagnosis *d, const jso
 {
     size_t i;
     const json_t *one;
-    char measured[96];
+    char together[256];
     screen_put_answer(s, "after it", say_restored(trial));
     if (!any_won(d))
         return;
-    screen_put_answer(s, "together", has_total(trial) ? say_measured(json_object_get(trial, "total"), measured) : "not tried: the trial was cut short");
+    screen_put_answer(s, "together", say_together(trial, together));
     screen_put_answer(s, "settings", word(trial, "settings_file"));
-    screen_put_answer(s, "lines", "for the script, in order; or import the settings in its first line");
+    screen_put_answer(s, "lines", *word(trial, "settings_file") ? "for the script, in order; or import the settings in its first line" : "for the script, in order");
     json_array_foreach(switches(d), i, one)
         if (i < MOST_ROWS && won(one))
             put_lines(s, one);

@@ -100,7 +100,7 @@ enum status watched_parse(struct watched_rank *out, struct json_t **trial, struc
     return st;
 }
 
-/* A killed program could not say so itself. */
+/* One that was killed could not say so itself. */
 void watched_end_trial(struct watched *w)
 {
     size_t i;
@@ -109,7 +109,7 @@ void watched_end_trial(struct watched *w)
         const char *state = json_string_value(json_object_get(one, "state"));
         if (state && !strcmp(state, "running")) {
             json_object_set_new(one, "state", json_string("cut short"));
-            json_object_set_new(one, "why", json_string("the program was killed"));
+            json_object_set_new(one, "why", json_string("the program was gone"));
         }
     }
 }

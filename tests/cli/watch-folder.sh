@@ -39,7 +39,24 @@ watch -- pyhton loop.py
 [ -z "$(ls -A nothing)" ] || fail "left: $(find nothing)"
 watch -- sh -c "for name in notes patch.md; do echo mine >nothing/recording/\$name; done"
 [ "$(cat nothing/recording/notes nothing/recording/patch.md)" = "$(printf 'mine\nmine')" ] || fail "a file of the program's own is gone: $(find nothing)"
+rm nothing/recording/patch.md
+watch -- python3 "$PROGRAMS/loop.py" 60
+ended_with 0
+[ "$(cat nothing/recording/notes)" = mine ] || fail "a file of the program's own is gone: $(find nothing)"
 rm -r nothing
+mkdir deep
+OUT=deep/er/est
+watch -- python3 trian.py
+[ -d deep ] && [ -z "$(ls -A deep)" ] || fail "left: $(find deep)"
+rmdir deep
+
+# ---- what outlives the command makes no folder anew that hone has taken away
+OUT=gone
+watch -- sh -c "(sleep 1; exec python3 '$PROGRAMS/loop.py' 60 >late 2>&1) >/dev/null 2>&1 & exit 3"
+for try in $(seq 100); do [ -s late ] && break; sleep 0.1; done
+sleep 0.5
+[ -s late ] && [ ! -e gone ] || fail "what came late: $(cat late; find gone)"
+rm late
 OUT=kept
 
 # ---- a program that ended in the middle of a trial: what was measured by then is said
@@ -55,7 +72,7 @@ ended_with 2
 said "in the middle of the trial"
 grep -q '^  fused-optimizer  *kept .* 1\.50× (1\.40× to 1\.60×)' err || fail "what was kept: $(cat err)"
 grep -q '^  compile  *cut short ' err || fail "what was cut short: $(cat err)"
-grep -q '^  together  *not tried: the trial was cut short$' err && grep -q '^ *opt = AdamW(fused=True)$' err || fail "the lines: $(cat err)"
+grep -q '^  together  *not tried, as the trial was cut short$' err && grep -q '^ *opt = AdamW(fused=True)$' err || fail "the lines: $(cat err)"
 rm -r cut watch.json
 OUT=kept
 
@@ -73,4 +90,16 @@ refused 2 "hone: 'kept/recording/hone_settings.py' was changed since hone watch 
 echo mine >kept/recording/patch.md && rm $SETTINGS
 refused 2 "hone: 'kept/recording/patch.md' is there, and hone watch has no note that it wrote it: it is somebody's own, or of a watch that was killed, and a new trial would replace it; move it away, or give another --out" watch --out kept -- python3 "$PROGRAMS/loop.py" 60
 [ "$(cat kept/recording/patch.md)" = mine ] || fail "it was changed"
-rm -r kept before after wanted said
+rm kept/recording/patch.md
+
+# ---- the program has written settings of its own, and no rank took a step: neither they nor those of the trial before are lost
+watch -- sh -c "python3 '$PROGRAMS/loop.py' 60; echo one >$SETTINGS"
+watch -- sh -c "echo mine >$SETTINGS"
+[ "$(cat $SETTINGS)" = mine ] || fail "settings of the program's own: $(cat $SETTINGS)"
+watch -- python3 "$PROGRAMS/loop.py" 60
+ended_with 2
+said "of an earlier watch belongs where a program put a file of its own"
+mv $SETTINGS own.py
+watch -- python3 trian.py
+[ "$(cat $SETTINGS)" = one ] || fail "settings of the trial before: $(find kept)"
+rm -r kept own.py before after wanted said

@@ -132,7 +132,7 @@ static void test_killed_trial(void **state)
     assert_int_equal(watched_read(&w, &f->arena, f->folder, &err), OK);
     watched_end_trial(&w);
     char *said = json_dumps(json_object_get(w.trial, "switches"), JSON_COMPACT);
-    assert_string_equal(said, "[{\"name\":\"a\",\"state\":\"kept\"},7,{\"name\":\"b\",\"state\":\"cut short\",\"why\":\"the program was killed\"},{\"name\":\"c\"}]");
+    assert_string_equal(said, "[{\"name\":\"a\",\"state\":\"kept\"},7,{\"name\":\"b\",\"state\":\"cut short\",\"why\":\"the program was gone\"},{\"name\":\"c\"}]");
     free(said);
     watched_release(&w);
     watched_end_trial(&w);                      /* none was made */

@@ -461,15 +461,46 @@ def test_an_own_exception_of_the_program_passes(tmp_path):
     assert trials[0].result["status"] == "ended early" and trials[0].result["restored"] is True
 
 
+def winning(name, **parts):
+    return type(name, (Switch,), dict({"name": name, "rule": "none", "on": lambda self, facts: None, "off": lambda self, facts: None,
+                                       "lines": lambda self, facts: ["fast()"], "settings": lambda self, facts: "use_threads(1)"}, **parts))
+
+
+def test_winners_that_break_together_are_not_written(tmp_path, monkeypatch):
+    """Each has won, and the program fails with both on."""
+    monkeypatch.setattr(switches, "TABLE", [winning("first"), winning("second")])
+    monkeypatch.setattr(measure, "ratio", lambda a, b: (1.5, 1.4, 1.6))
+    compare = run.Trial._compare
+
+    def broken(self, a, b, kind, switch):
+        found = yield from compare(self, a, b, kind, switch)
+        if len(b) - len(a) == 2:
+            raise run.Broke("no memory for both")
+        return found
+    monkeypatch.setattr(run.Trial, "_compare", broken)
+    program = Program()
+    result = drive(program, tmp_path)
+    assert [e["state"] for e in result["switches"]] == ["kept", "kept"] and result["restored"] is True, result
+    assert result["status"] == "ended early" and result["why"] == "all that won, together: no memory for both"
+    assert not result["total"]["gates"][0]["pass"] and "settings_file" not in result and not list(tmp_path.iterdir())
+    program.step()
+
+
+def test_settings_that_cannot_be_written_are_no_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(switches, "TABLE", [winning("first")])
+    monkeypatch.setattr(measure, "ratio", lambda a, b: (1.5, 1.4, 1.6))
+    trials = []
+    result = drive(Program(), tmp_path / "missing", seen=lambda trial, step: trials.append(trial))
+    assert result["status"] == "ended early" and result["restored"] is True and "settings_file" not in result
+    assert any("could not be written" in note for note in trials[0].session.notes), trials[0].session.notes
+
+
 def test_a_trial_that_is_cut_short_says_what_it_measured(tmp_path, monkeypatch):
     """The first switch has won, the program ends while the second one is tried."""
     class Cut(Exception):
         pass
 
-    def won(name, **parts):
-        return type(name, (Switch,), dict({"name": name, "rule": "none", "on": lambda self, facts: None, "off": lambda self, facts: None,
-                                           "lines": lambda self, facts: ["fast()"], "settings": lambda self, facts: "use_threads(1)"}, **parts))
-    monkeypatch.setattr(switches, "TABLE", [won("first"), won("second")])
+    monkeypatch.setattr(switches, "TABLE", [winning("first"), winning("second")])
     monkeypatch.setattr(measure, "ratio", lambda a, b: (1.5, 1.4, 1.6))
     trials = []
 

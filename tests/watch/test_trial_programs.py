@@ -1,8 +1,11 @@
 """Whole programs under --try: what they print after the trial is what they would have printed without it, bit for bit."""
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -97,6 +100,21 @@ def test_the_command_tries_all_switches_unless_some_are_named(tmp_path):
     assert done.returncode == 2 and "in the middle of the trial" in done.stderr, done.stderr
     with open(str(tmp_path / "w" / "recording" / "rank0" / "watch.json")) as f:
         assert json.load(f)["trial"]["status"] == "ended early"
+
+
+@pytest.mark.skipif("HONE" not in os.environ, reason="HONE names the program under test")
+def test_a_program_that_is_killed_in_the_middle(tmp_path):
+    """What was being tried then is told, as cut short."""
+    child = subprocess.Popen([os.environ["HONE"], "watch", "--try", "--warmup", "3", "--steps", "3", "--out", "w", "--", sys.executable,
+                              os.path.join(HERE, "trained", "gan.py"), "1000000"], cwd=str(tmp_path), env=dict(os.environ, OMP_NUM_THREADS="1"),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    told = tmp_path / "w" / "recording" / "rank0" / "watch.json"
+    until = time.time() + 300
+    while not (told.exists() and '"state": "running"' in told.read_text()) and time.time() < until:
+        time.sleep(0.1)
+    os.kill(int((told.parent / "pid").read_text()), signal.SIGKILL)
+    said = child.communicate(timeout=60)[1]
+    assert re.search(r"^  \S+ +cut short .* the program was gone$", said, re.M) and "in the middle of the trial" in said, said
 
 
 @pytest.mark.skipif("HONE" not in os.environ, reason="HONE names the program under test")

@@ -48,12 +48,14 @@ function tried() {
 
 function triedLines(to, trial, won) {
   const file = typeof trial.settings_file === "string" ? trial.settings_file : "", total = trial.total || {};
+  const failed = (Array.isArray(total.gates) ? total.gates : []).find(g => g && g.pass === false);
   if (typeof trial.restored === "boolean")
     note(to, trial.restored ? "After it weights, optimizer, data and random numbers are what they were before, bit for bit."
       : "The program could not be put back as it was: what it trained since is not what it would have.");
   if (!won.length) return;
   note(to, "The lines for the script, in order, each with its gain over those above it" +
-    (isFinite(total.speedup) ? `; together ${times(total.speedup)} (${times(total.low)} to ${times(total.high)})` : "") +
+    (failed ? `; together they failed: ${failed.why}` :
+     isFinite(total.speedup) ? `; together ${times(total.speedup)} (${times(total.low)} to ${times(total.high)})` : "; they were not tried together, as the trial was cut short") +
     (file ? `. Importing ${file} in the first line does the same.` : "."));
   to.append("pre").text(won.map(r => `# ${r.name}: ${times(r.speedup)}\n${r.lines.join("\n")}`).join("\n\n"));
 }

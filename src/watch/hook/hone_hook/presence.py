@@ -6,6 +6,11 @@ PYTHON, TORCH, STEP = "python", "torch", "step"
 
 def tell(out, word):
     folder = os.path.join(out, "processes")
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        return                          # hone has ended, and taken its folder away
     with open(os.path.join(folder, str(os.getpid())), "w") as f:
         f.write(word + "\n")

@@ -3,6 +3,8 @@ import json
 import os
 import shutil
 
+SETTINGS = "hone_settings.py", "patch.md"       # trial/settings.py; it is not imported where nothing is tried
+
 
 def _owner(folder):
     """Of the process that has it; None: it is about to say so."""
@@ -23,15 +25,29 @@ def _runs(pid):
     return True
 
 
-def _is_left(folder):
-    """Its process has ended, and recorded nothing. One that is watched no more may still train, and would write here at its end."""
+def _result(folder):
     try:
         with open(os.path.join(folder, "watch.json")) as f:
             result = json.load(f)
     except (OSError, ValueError):
         result = {}
+    return result if isinstance(result, dict) else {}
+
+
+def _remove_settings(folder):
+    """Those of a trial that was cut short there: the next one has its own."""
+    if (_result(folder).get("trial") or {}).get("settings_file"):
+        for name in SETTINGS:
+            try:
+                os.remove(os.path.join(os.path.dirname(folder), name))
+            except OSError:
+                pass
+
+
+def _is_left(folder):
+    """Its process has ended, and recorded nothing. One that is watched no more may still train, and would write here at its end."""
     pid = _owner(folder)
-    return pid is not None and not result.get("recorded") and not _runs(pid)
+    return pid is not None and not _result(folder).get("recorded") and not _runs(pid)
 
 
 def take(folder):
@@ -42,10 +58,11 @@ def take(folder):
             os.rename(folder, aside)
         except OSError:
             return False
+        _remove_settings(aside)
         shutil.rmtree(aside, ignore_errors=True)
     try:
-        os.makedirs(folder)
-    except FileExistsError:
+        os.mkdir(folder)
+    except (FileExistsError, FileNotFoundError):        # or hone has ended, and taken its folder away
         return False
     with open(os.path.join(folder, "pid"), "w") as f:
         f.write("%d\n" % os.getpid())

@@ -163,9 +163,11 @@ class Session:
     def leave(self):
         """The program ends. A phase that is still open has no result; how many steps there were is said."""
         self.result["ended"] = True
-        if not self.closed:
-            self._drop()
-        self.save()
+        try:
+            if not self.closed:
+                self._drop()
+        finally:
+            self.save()
 
     def _drop(self):
         """It is open until then: another thread may have to end what it began."""

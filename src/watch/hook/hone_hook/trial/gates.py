@@ -39,7 +39,7 @@ def _spread(vectors, mean):
     return sqrt(sum(_norm([x - m for x, m in zip(v, mean)]) ** 2 for v in vectors) / (n - 1) / n) if n > 1 else 0.0
 
 
-def _failed(name, limit, why):
+def failed(name, limit, why):
     return {"gate": name, "pass": False, "value": None, "limit": limit, "why": why}
 
 
@@ -60,11 +60,11 @@ def noise_of(turns):
 def _compare(name, a, b, limit):
     """a, b: vectors of equal length, of as many turns without the switch as with it; a pair has the same random numbers."""
     if len({len(v) for v in a + b}) != 1 or not a[0]:
-        return _failed(name, limit, "steps differ in the number of backward passes")
+        return failed(name, limit, "steps differ in the number of backward passes")
     differences = [[y - x for x, y in zip(u, v)] for u, v in zip(a, b)]
     size, off = _norm(_mean(a)), _mean(differences)
     if not isfinite(size) or not isfinite(_norm(off)):
-        return _failed(name, limit, "%s are not finite" % name)
+        return failed(name, limit, "%s are not finite" % name)
     error, noise = _norm(off) / max(size, 1e-30), SPREADS * _spread(differences, off) / max(size, 1e-30)
     gate = {"gate": name, "pass": error <= limit + noise, "value": error, "limit": limit + noise}
     if not gate["pass"]:

@@ -96,9 +96,9 @@ class Trial:
 
     def _end_early(self, status, why, words, is_told=False):
         self.result.update(status=status, why=why)
-        self._cut_short(why)
         if not is_told:
-            self.ranks.leave(why)
+            self.ranks.leave(why)       # first of all: others wait, and what is written may fail
+        self._cut_short(why)
         self._tell_user(words % why)
 
     def _cut_short(self, why):
@@ -106,7 +106,10 @@ class Trial:
         for entry in self.entries:
             if entry["state"] == "running":
                 entry.update(state="cut short", why=why)
-        self._write_kept()
+        try:
+            self._write_kept()
+        except OSError as error:
+            self.session.note("the settings that won could not be written: %s" % error)
 
     def _is_inside(self, inside):
         if self.stage is not None:
@@ -186,6 +189,7 @@ class Trial:
         if spent > SECONDS_MOST:
             entry.update(state="not tried", why="the trial took %.0f s already" % SECONDS_MOST)
             return
+        self.session.save()             # what was being tried when the program was killed
         try:
             yield from self._try_gated(switch, entry)
         except Broke as error:
@@ -223,7 +227,10 @@ class Trial:
         kept = self._kept()
         if len(self.winners) > 1:
             base = [s.counterpart for s in self.winners if s.counterpart][:1]
-            total = yield from self._compare(base, self.winners, gates.widest([s.kind for s in self.winners]), self.winners[-1])
+            try:
+                total = yield from self._compare(base, self.winners, gates.widest([s.kind for s in self.winners]), self.winners[-1])
+            except Broke as error:
+                total = {"gates": [gates.failed("runs", None, str(error))]}
             self.result["total"] = total
             if gates.failure(total["gates"]):
                 raise GiveUp("all that won, together: " + gates.failure(total["gates"]))
