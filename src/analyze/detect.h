@@ -34,7 +34,6 @@ struct run_facts {
     double available_bytes;                 /* memory this process may use */
     int64_t batch;
     bool replayed;                          /* on a GPU: the step is a graph, which one call of the host starts */
-    double pageable_bytes;                  /* copied to a GPU per step, from memory that is not pinned */
     double padding, padding_least;          /* shares of tokens that are of no sample: as it is, and with bucket and group */
     double padding_packed;                  /* the same where samples share rows */
     double padding_rows;                    /* and with rows of model.seq tokens, one for each sample: as it is measured, unless samples share rows */

@@ -1,4 +1,4 @@
-/* Rules that only a run on a GPU can break: launch-bound, low-occupancy, no-mixed-precision, misaligned-dims, pageable-copies,
+/* Rules that only a run on a GPU can break: launch-bound, low-occupancy, no-mixed-precision, misaligned-dims,
  * device-to-host-copy. On a CPU they find nothing. */
 #include <math.h>
 
@@ -167,25 +167,6 @@ bool rule_misaligned_dims(struct scene *s, struct claim *c)
 }
 
 /* ---- copies ---- */
-
-bool rule_pageable_copies(struct scene *s, struct claim *c)
-{
-    struct arena *a = &s->p->arena;
-    const double bytes = positive(s->facts.pageable_bytes), slow = positive(s->p->peaks.gpu.pageable_gb_per_s);
-    const double fast = positive(s->p->peaks.gpu.pinned_gb_per_s);
-    if (!s->p->gpu || bytes <= 0 || s->step_us <= 0)
-        return false;
-    c->involved_us = fmax(s->upload_us, slow > 0 ? bytes / slow / 1e3 : 0);
-    c->won_us = positive(c->involved_us - (fast > 0 ? bytes / fast / 1e3 : 0));
-    c->won_high_us = c->involved_us;
-    c->finding.where = arena_printf(a, "before the first op of the step");
-    c->finding.cause = arena_printf(a, "%s per step come from memory that is not pinned: the driver copies them twice, and the host waits",
-                                    text_bytes(a, bytes));
-    c->finding.fix = arena_printf(a, "Copy from pinned memory, in a stream beside the step");
-    c->finding.evidence = arena_printf(a, "upload takes %s of the %s; measured: %.1f GB/s from pinned memory, %.1f GB/s from other",
-                                       text_us(a, s->upload_us), scene_step(s), fast, slow);
-    return true;
-}
 
 /* The copies; that the host waits for them is host-sync, and what takes that away takes these away, too. */
 bool rule_device_to_host_copy(struct scene *s, struct claim *c)

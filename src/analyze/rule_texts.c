@@ -124,7 +124,7 @@ const struct rule_text rule_texts[] = {
      .costs = "Its time is lost to training. The expected gain brings it to 2 %, or as near as a run can that evaluates at its end; the "
               "pessimistic end evaluates half as often, the optimistic one only at the end.",
      .fix_hone = "eval.every larger, eval.batches smaller (the noise of the loss grows with its inverse square root), "
-                 "eval.batch_size larger than train.batch_size, as nothing is kept for backward.",
+                 "eval.batch_size larger where small batches do not fill a GPU (nothing is kept for backward); on CPUs it won nothing.",
      .fix_pytorch = "if step % eval_every == 0:\n"
                     "    model.eval()\n"
                     "    with torch.inference_mode():           # not only model.eval(): no graph is kept\n"

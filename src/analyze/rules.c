@@ -20,7 +20,6 @@ const struct rule rule_table[] = {
     {"low-occupancy", rule_low_occupancy},
     {"no-mixed-precision", rule_no_mixed_precision},
     {"misaligned-dims", rule_misaligned_dims},
-    {"pageable-copies", rule_pageable_copies},
     {"device-to-host-copy", rule_device_to_host_copy},
     {"exposed-comm", rule_exposed_comm},
     {"straggler", rule_straggler},

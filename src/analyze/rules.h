@@ -46,7 +46,7 @@ extern const struct rule rule_table[];      /* ends with a NULL id */
 rule_fn rule_host_sync, rule_constant_rebuilt, rule_unfused_optimizer, rule_no_flash_attention, rule_data_stall,
     rule_eval_share, rule_small_batch, rule_host_bound, rule_unfused_projections, rule_zero_grad_fills, rule_recompute,
     rule_memory_limit, rule_no_clipping, rule_cpu_oversubscribed, rule_layout_copies, rule_launch_bound, rule_low_occupancy,
-    rule_no_mixed_precision, rule_misaligned_dims, rule_pageable_copies, rule_device_to_host_copy, rule_exposed_comm, rule_straggler, rule_padding_waste;
+    rule_no_mixed_precision, rule_misaligned_dims, rule_device_to_host_copy, rule_exposed_comm, rule_straggler, rule_padding_waste;
 
 /* ---- scene.c ---- */
 

@@ -81,12 +81,9 @@ static const char *total_failure(const json_t *trial)
 static const char *say_together(const json_t *trial, char out[256])
 {
     const json_t *total = json_object_get(trial, "total");
-    if (total_failure(trial))
-        snprintf(out, 256, "failed: %.240s", total_failure(trial));
-    else if (isfinite(num(total, "speedup")))
-        say_measured(total, out);
-    else
-        snprintf(out, 256, "not tried, as the trial was cut short");
+    if (!total_failure(trial))
+        return isfinite(num(total, "speedup")) ? say_measured(total, out) : "not tried, as the trial was cut short";
+    snprintf(out, 256, "failed: %.240s", total_failure(trial));
     return out;
 }
 

@@ -197,15 +197,6 @@ static void test_copies(void **state)
     run_detect(&x);
     assert_null(find(&x, "device-to-host-copy"));
     x.profile.gpu = true;
-    x.facts.pageable_bytes = 20e3;
-    x.profile.peaks.gpu.pageable_gb_per_s = 1;      /* 20 µs, which would be 2 */
-    x.profile.peaks.gpu.pinned_gb_per_s = 10;
-    run_detect(&x);
-    f = assert_finding(&x, "pageable-copies", 0.2, 1, 100 / 82.0, 1.25);
-    assert_text(f->cause, "20.0 kB per step come from memory that is not pinned");
-    x.facts.pageable_bytes = 0;
-    run_detect(&x);
-    assert_null(find(&x, "pageable-copies"));
     profiled_release(&x);
 }
 
@@ -226,7 +217,7 @@ static void test_words(void **state)
     (void)state;
     struct profiled x = on_gpu(50257, true);
     x.facts = (struct run_facts){.batch = 4, .threads = 1, .usable_cores = 1, .workers = 1, .available_bytes = 100, .eval_us_per_step = 50,
-                                 .eval_batches = 3, .eval_every_steps = 10, .pageable_bytes = 10};
+                                 .eval_batches = 3, .eval_every_steps = 10};
     x.profile.peak_bytes = 99;
     x.profile.delayed_share = 0.5;                  /* the host's cores are busy, which does not matter */
     x.profile.ops[0].self_us = 60;
