@@ -120,6 +120,25 @@ static void remember(struct view *v, double x, double y)
     v->y[v->n++] = y;
 }
 
+/* "gpu 97 %", or of several ranks "gpus 71 to 97 %, rank 3 least". */
+static void put_gpus(FILE *to, const struct train_log *l)
+{
+    double most = NAN;
+    int least = -1;
+    for (int r = 0; r < l->n_gpus; r++) {
+        const double busy = l->gpus[r].busy_percent;
+        if (isfinite(busy) && (least < 0 || busy < l->gpus[least].busy_percent))
+            least = r;
+        most = fmax(most, busy);
+    }
+    if (least < 0)
+        return;
+    if (l->n_gpus == 1)
+        fprintf(to, " | gpu %.0f %%", most);
+    else
+        fprintf(to, " | gpus %.0f to %.0f %%, rank %d least", l->gpus[least].busy_percent, most, least);
+}
+
 static void on_log(void *context, const struct train_log *l)
 {
     struct view *v = context;
@@ -132,8 +151,7 @@ static void on_log(void *context, const struct train_log *l)
     if (l->padding_share > 0)
         fprintf(v->to, " (%.0f real, %.1f %% padding)", l->tokens_per_s * (1 - l->padding_share), 100 * l->padding_share);
     fprintf(v->to, " | lr %.2e | grad norm %.2f", l->lr, l->grad_norm);
-    if (l->has_gpu && isfinite(l->gpu.busy_percent))
-        fprintf(v->to, " | gpu %.0f %%", l->gpu.busy_percent);
+    put_gpus(v->to, l);
     if (l->data_wait_share > 0.05)
         fprintf(v->to, " | waited %.0f %% for data", l->data_wait_share * 100);
     if (l->domain)

@@ -212,9 +212,9 @@ void live_run_log(struct live_run *l, const struct train_log *log)
     if (!l)
         return;
     struct live_numbers *n = &l->numbers;
-    n->on_gpu = log->has_gpu;
-    if (log->has_gpu)
-        n->memory_bytes = log->gpu.used_bytes;
+    n->on_gpu = log->n_gpus > 0;
+    if (n->on_gpu)
+        n->memory_bytes = log->gpus[0].used_bytes;
     n->loss = log->loss;
     n->lr = log->lr;
     n->steps_per_s = log->steps_per_s;

@@ -83,6 +83,11 @@ void gpu_watch_add(struct gpu_watch *w, const struct gpu_state *s)
     }
 }
 
+struct gpu_state gpu_unknown(void)
+{
+    return (struct gpu_state){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 0};
+}
+
 bool gpu_watch_look(struct gpu_watch *w, struct gpu_state *seen)
 {
     struct gpu_state s;

@@ -20,6 +20,8 @@ struct gpu_state {
     unsigned slowed;                        /* enum gpu_slowed, together */
 };
 
+struct gpu_state gpu_unknown(void);         /* all NAN */
+
 /* The GPU at this address on the PCI bus ("0000:1b:00.0"). CANNOT: there is no such library, or it does not know the GPU. */
 enum status gpu_look(struct gpu_state *out, const char *address, struct error *err);
 

@@ -73,9 +73,9 @@ const char *report_share_of(const struct finding *f) { return f->with_evaluation
 static json_t *finding(const struct finding *f)
 {
     struct arena a = {0};
-    json_t *text = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "where", W(f->where), "cause", W(f->cause), "fix", W(f->fix), "option", W(report_option(&a, f)),
+    json_t *text = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "where", W(f->where), "cause", W(f->cause), "fix", W(f->fix), "option", W(report_option(&a, f)),
                              "evidence", W(f->evidence), "after", W(f->after), "pass", W(f->pass), "confidence", W(f->confidence), "raise", W(f->raise),
-                             "saves_s", f->saves_s > 0 ? N(f->saves_s) : json_null());
+                             "saves_s", f->saves_s > 0 ? N(f->saves_s) : json_null(), "predicted_speedup", f->predicted > 0 ? N(f->predicted) : json_null());
     arena_release(&a);
     return report_merge(json_pack("{s:o,s:s,s:s,s:b,s:b,s:o,s:o,s:o,s:o}", "rule", W(f->rule), "severity", severity_name(f->severity), "effort",
                                   effort_name(f->effort), "per_sample", f->per_sample, "with_evaluation", f->with_evaluation, "share", N(f->share), "expected_speedup", N(f->speedup), "expected_speedup_low",

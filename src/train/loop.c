@@ -57,17 +57,30 @@ static double mean_loss(const struct window *w)
 /* What is logged is of one stage. */
 static bool is_log_step(const struct loop *l) { return l->step % l->run.config.log.every == 0 || loop_ends_stage(l); }
 
+/* Alone, or of all ranks. */
+static void add_gpus(struct loop *l, struct train_log *log)
+{
+    bool any = false;
+    for (int r = 0; r < dist_size(l->dist); r++)
+        any |= isfinite(l->gpus[r].busy_percent) || isfinite(l->gpus[r].used_bytes);
+    log->gpus = l->gpus;
+    log->n_gpus = any ? dist_size(l->dist) : 0;
+}
+
 /* What the ranks needed, each by itself, since the last log. */
 static enum status add_ranks(struct loop *l, struct train_log *log, int64_t steps, double seconds)
 {
     const double waited = (double)dist_wait_ns(l->dist) * 1e-9 - l->rank_wait_s;
+    struct ranks_own own = {.seconds = seconds, .wait_s = waited, .steps = (double)steps, .asks = clock_s() - l->compared_s > COMPARE_S, .gpu = gpu_unknown()};
     struct ranks_times t;
     struct error unsaid;
+    gpu_watch_look(&l->gpu, &own.gpu);
+    l->gpus[0] = own.gpu;
     log->ranks = dist_size(l->dist);
     if (log->ranks == 1)
         return OK;
     l->rank_wait_s += waited;
-    const enum status st = ranks_gather_times(l->dist, seconds, waited, (double)steps, clock_s() - l->compared_s > COMPARE_S, &t, &unsaid);
+    const enum status st = ranks_gather_times(l->dist, &own, &t, l->gpus, &unsaid);
     l->compare |= t.compare;
     log->rank_wait_share = waited / seconds;
     log->compute_least_s = t.compute_least_s;
@@ -102,10 +115,10 @@ static void log_step(struct loop *l)
         .padding_share = fill_padding(&w->fill), .seconds = l->seconds,
         .data_wait_share = (double)w->wait_ns * 1e-9 / w->seconds, .skipped = l->skipped, .nodes = l->nodes.newest,
         .n_nodes = l->nodes.n_newest};
-    log.has_gpu = gpu_watch_look(&l->gpu, &log.gpu);
     l->last_loss = log.loss;
     if (add_ranks(l, &log, w->steps, w->seconds) != OK)
         return;                             /* whoever is lost is named at the next step */
+    add_gpus(l, &log);
     if (is_log_step(l))
         l->since_log = (struct window){0};
     if (!loop_leads(l))
@@ -301,6 +314,7 @@ enum status train_run(const struct config *c, const struct train_options *option
     if (st == OK)
         st = loop_agree(&l, loop_begin_file(&l, err), err);
     if (st == OK) {
+        l.gpus = xcalloc((size_t)dist_size(l.dist), sizeof *l.gpus);
         gpu_watch_begin(&l.gpu, l.run.backend ? l.run.backend->address : NULL);
         l.compared_s = clock_s();
         tell_start(&l);

@@ -30,6 +30,7 @@ struct loop {
     bool owes;                          /* the first step's evaluation, which the part of the run before did not make */
     struct recording recording;
     struct gpu_watch gpu;               /* looked at when a step is logged */
+    struct gpu_state *gpus;             /* (ranks) how they were then */
     struct window since_log, since_epoch;
     double first_epoch;                 /* samples/s of the first epoch since the start or resume; NAN: there was none yet */
     int unread;                         /* steps whose metrics the host has not read yet */

@@ -110,6 +110,7 @@ enum status loop_open(struct loop *l, const struct config *c, struct error *err)
 void loop_close(struct loop *l)
 {
     loader_free(l->loader);
+    free(l->gpus);
     node_sums_release(&l->nodes);
     model_run_close(&l->run);
     if (l->lock >= 0)

@@ -51,6 +51,8 @@ static const struct { const char *key, *curve; size_t at; double unit; } gpu_fie
     {"gpu_sm_mhz", "gpu/sm_mhz", offsetof(struct gpu_state, sm_mhz), 1},
 };
 
+enum { N_GPU_FIELDS = sizeof gpu_fields / sizeof *gpu_fields };
+
 static double gpu_field(const struct gpu_state *s, size_t i)
 {
     return *(const double *)((const char *)s + gpu_fields[i].at) * gpu_fields[i].unit;
@@ -59,9 +61,37 @@ static double gpu_field(const struct gpu_state *s, size_t i)
 static json_t *gpu_object(const struct gpu_state *s)
 {
     json_t *j = json_object();
-    for (size_t i = 0; j && i < sizeof gpu_fields / sizeof *gpu_fields; i++)
+    for (size_t i = 0; j && i < N_GPU_FIELDS; i++)
         json_object_set_new(j, gpu_fields[i].key, json_number(gpu_field(s, i)));
     return j;
+}
+
+/* That of rank 0 as the fields of a run on one; of several, each in a list. */
+static void add_gpus(json_t *line, const struct train_log *l)
+{
+    if (l->n_gpus)
+        json_object_update_new(line, gpu_object(&l->gpus[0]));
+    if (l->n_gpus < 2)
+        return;
+    json_t *list = json_array();
+    for (int r = 0; list && r < l->n_gpus; r++)
+        json_array_append_new(list, gpu_object(&l->gpus[r]));
+    json_object_set_new(line, "gpus", list);
+}
+
+static void draw_gpus(struct tensorboard *board, const struct train_log *l)
+{
+    char curve[64];
+    for (int r = 0; r < l->n_gpus; r++)
+        for (size_t i = 0; i < N_GPU_FIELDS; i++) {
+            const double value = gpu_field(&l->gpus[r], i);
+            if (l->n_gpus > 1)
+                snprintf(curve, sizeof curve, "%s/rank%d", gpu_fields[i].curve, r);
+            else
+                snprintf(curve, sizeof curve, "%s", gpu_fields[i].curve);
+            if (isfinite(value))
+                tensorboard_scalar(board, curve, l->step, value);
+        }
 }
 
 void metrics_log(struct metrics *m, const struct train_log *l)
@@ -77,8 +107,8 @@ void metrics_log(struct metrics *m, const struct train_log *l)
                                                json_number(l->tokens_per_s * (1 - l->padding_share))));
     if (line && l->domain)
         json_object_set_new(line, "domain", json_text(l->domain));
-    if (line && l->has_gpu)
-        json_object_update_new(line, gpu_object(&l->gpu));
+    if (line)
+        add_gpus(line, l);
     if (line && l->ranks > 1)
         json_object_update_new(line, json_pack("{s:i, s:o, s:o, s:o, s:i}", "ranks", l->ranks, "rank_wait_share", json_number(l->rank_wait_share),
                                                "compute_least_s", json_number(l->compute_least_s), "compute_most_s",
@@ -102,9 +132,7 @@ void metrics_log(struct metrics *m, const struct train_log *l)
     }
     tensorboard_scalar(m->board, "speed/data_wait_share", l->step, l->data_wait_share);
     tensorboard_scalar(m->board, "memory/peak_mb", l->step, process_peak_bytes() / 1e6);
-    for (size_t i = 0; l->has_gpu && i < sizeof gpu_fields / sizeof *gpu_fields; i++)
-        if (isfinite(gpu_field(&l->gpu, i)))
-            tensorboard_scalar(m->board, gpu_fields[i].curve, l->step, gpu_field(&l->gpu, i));
+    draw_gpus(m->board, l);
 }
 
 /* Curves over epochs, and the verdict as text. */

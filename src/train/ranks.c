@@ -146,14 +146,16 @@ enum status ranks_share_state(struct model_run *r, struct error *err)
 
 /* ---- logs ---- */
 
-struct told { double compute_s, asks; };
+struct told { double compute_s, asks; struct gpu_state gpu; };
 
-enum status ranks_gather_times(struct dist *d, double seconds, double wait_s, double steps, bool asks, struct ranks_times *out, struct error *err)
+enum status ranks_gather_times(struct dist *d, const struct ranks_own *own, struct ranks_times *out, struct gpu_state *gpus, struct error *err)
 {
-    const struct told mine = {steps > 0 ? (seconds - wait_s) / steps : 0, asks};
+    const struct told mine = {own->steps > 0 ? (own->seconds - own->wait_s) / own->steps : 0, own->asks, own->gpu};
     struct told *all = xcalloc((size_t)dist_size(d), sizeof *all);
     const enum status st = dist_gather(d, &mine, all, sizeof mine, err);
     *out = (struct ranks_times){.compute_least_s = all[0].compute_s, .compute_most_s = all[0].compute_s, .compare = st == OK && all[0].asks > 0};
+    for (int r = 0; st == OK && r < dist_size(d); r++)
+        gpus[r] = all[r].gpu;
     for (int r = 1; st == OK && r < dist_size(d); r++) {
         out->compute_least_s = all[r].compute_s < out->compute_least_s ? all[r].compute_s : out->compute_least_s;
         if (all[r].compute_s > out->compute_most_s) {

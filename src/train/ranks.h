@@ -3,6 +3,7 @@
 #define HONE_TRAIN_RANKS_H
 
 #include "config/config.h"
+#include "core/gpu.h"
 #include "data/data.h"
 #include "dist/dist.h"
 
@@ -45,13 +46,19 @@ enum status ranks_open_run(struct model_run *r, const struct config *c, struct d
 /* Everybody has the weights and states that rank 0 has. */
 enum status ranks_share_state(struct model_run *r, struct error *err);
 
-/* What the ranks did since the last log. */
+/* What a rank did since the last log, and what they all did. */
+struct ranks_own {
+    double seconds, wait_s, steps;              /* wait_s: for other ranks */
+    bool asks;                                  /* for a comparison of weights */
+    struct gpu_state gpu;                       /* of this rank; unknown where it has none */
+};
 struct ranks_times {
     double compute_least_s, compute_most_s;     /* per step, without waiting for other ranks */
     int slowest;
     bool compare;                               /* rank 0 asks for a comparison of weights: one clock decides */
 };
-enum status ranks_gather_times(struct dist *d, double seconds, double wait_s, double steps, bool asks, struct ranks_times *out, struct error *err);
+/* gpus (size): of every rank. */
+enum status ranks_gather_times(struct dist *d, const struct ranks_own *mine, struct ranks_times *out, struct gpu_state *gpus, struct error *err);
 /* All ranks have the same weights between two steps; else *apart, and the one that differs is named, on every rank in the same words. */
 enum status ranks_compare_weights(struct model_run *r, int64_t step, bool *apart, struct error *err);
 

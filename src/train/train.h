@@ -61,8 +61,8 @@ struct train_log {
     int64_t skipped;                    /* steps without an update because loss or gradient was not finite */
     const int32_t *nodes;               /* of a tree: those that the newest step selected, n_nodes of them */
     int n_nodes;
-    bool has_gpu;                       /* what the GPU tells of itself at this moment */
-    struct gpu_state gpu;
+    const struct gpu_state *gpus;       /* (n_gpus) what the GPU of each rank tells of itself at this moment */
+    int n_gpus;                         /* as many as ranks; 0: no GPU tells anything */
     int ranks;                          /* below: where there are several */
     double rank_wait_share;             /* of the time since the last log: what rank 0 waited for others */
     double compute_least_s, compute_most_s;     /* seconds per step that ranks needed without waiting for others */

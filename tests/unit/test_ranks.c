@@ -1,5 +1,6 @@
 /* Ranks of a run: PyTorch's numbers on several of them, states that they divide and a checkpoint has whole, a rank that is late, and sums that
  * travel while backward goes on. Ranks are threads here. */
+#include <math.h>
 #include <time.h>
 
 #include "core/clock.h"
@@ -291,7 +292,24 @@ static void test_slices_are_in_the_plan(void **state)
 
 /* ---- a rank that is late ---- */
 
-struct late { const struct config *config; int who, ms; uint64_t bits[MOST_RANKS]; struct ranks_times times[MOST_RANKS]; int64_t waited[MOST_RANKS]; };
+struct late {
+    const struct config *config;
+    int who, ms;
+    uint64_t bits[MOST_RANKS];
+    struct ranks_times times[MOST_RANKS];
+    int64_t waited[MOST_RANKS];
+    struct gpu_state gpus[MOST_RANKS][MOST_RANKS];      /* as each rank was told */
+};
+
+/* Rank 2 knows nothing of its GPU. */
+static enum status tell_times(struct late *l, struct dist *d, double seconds, struct error *err)
+{
+    const int rank = dist_rank(d);
+    struct ranks_own own = {.seconds = seconds, .wait_s = (double)l->waited[rank] * 1e-9, .steps = 4, .asks = rank == 0, .gpu = gpu_unknown()};
+    if (rank != 2)
+        own.gpu.busy_percent = 10 * rank;
+    return ranks_gather_times(d, &own, &l->times[rank], l->gpus[rank], err);
+}
 
 static void train_late(struct dist *d, void *argument)
 {
@@ -316,7 +334,7 @@ static void train_late(struct dist *d, void *argument)
     float unread;
     const bool refused = st == OK && trial_gradient(t, 0, &unread, &err) == CANNOT && strstr(err.text, "dist.shard is optimizer");
     if (st == OK)
-        st = ranks_gather_times(d, clock_s() - start, (double)l->waited[rank] * 1e-9, 4, rank == 0, &l->times[rank], &err);
+        st = tell_times(l, d, clock_s() - start, &err);
     l->bits[rank] = st == OK && refused ? trial_fingerprint(t) : 0;
     trial_free(t);
 }
@@ -335,6 +353,10 @@ static uint64_t run_late(struct late *l)
     on_ranks(&w, train_late, l);
     for (int r = 0; r < 4; r++)
         assert_true(l->bits[r] != 0 && l->bits[r] == l->bits[0]);
+    for (int i = 0; i < 16; i++) {
+        const double busy = l->gpus[i / 4][i % 4].busy_percent;
+        assert_true(i % 4 == 2 ? isnan(busy) : busy == 10 * (i % 4));
+    }
     return l->bits[0];
 }
 

@@ -124,7 +124,10 @@ def test_the_command_shows_what_was_tried(tmp_path):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=900)
     assert done.returncode == 0, done.stderr
     with open(str(tmp_path / "w" / "report.json")) as f:
-        trial = json.load(f)["watched"]["trial"]
+        report = json.load(f)
+    trial = report["watched"]["trial"]
+    measured = {e["rule"] for e in trial["switches"] if e["state"] in ("kept", "no gain")}
+    assert all((f["predicted_speedup"] is not None) == (f["rule"] in measured) for f in report["findings"])
     assert [(e["name"], "predicted_speedup" in e) for e in trial["switches"]] == [("tf32", True), ("foreach-optimizer", True)]
     assert trial["restored"] is True and trial["switches"][1]["turns"] >= 8
     shown = done.stdout[done.stdout.index("Tried"):]
