@@ -26,7 +26,8 @@ install_packages() {
     [ -n "$missing" ] || return 0
     sudo=""
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || { echo "these packages are missing, and there is no sudo to install them:$missing" >&2; exit 3; }
+        command -v sudo >/dev/null ||
+            { echo "these packages are missing, and there is no sudo to install them (docs/start.md says what else can be done):$missing" >&2; exit 3; }
         sudo=sudo
     fi
     echo "installing Debian packages:$missing"

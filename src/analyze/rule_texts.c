@@ -364,7 +364,8 @@ const struct rule_text rule_texts[] = {
      .recognised = "In a trace: 16 or more collectives of one kind per step, by far most of them below a mebibyte, which no computation hides.",
      .costs = "Every collective costs its latency, on all ranks: tens of microseconds on NVLink, hundreds over gloo and a network, whatever its size. "
               "The expected gain puts them into buckets of 25 MB: what stays is the latency of those and the time that the bytes take.",
-     .fix_hone = "Does not occur: gradients of a step travel as one buffer (docs/ranks.md).",
+     .fix_hone = "Does not occur: gradients travel in a few buckets. The first has up to 1 MB, each other one a twelfth of all gradients, but 1 to 25 MB "
+                 "(dist.bucket_mb; docs/ranks.md).",
      .fix_pytorch = "model = DDP(model, gradient_as_bucket_view=True)     # in buckets, instead of all_reduce per parameter\n"
                     "# by hand: one buffer for all gradients\n"
                     "flat = torch._utils._flatten_dense_tensors([p.grad for p in params])\n"

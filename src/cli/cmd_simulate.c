@@ -306,7 +306,7 @@ int cmd_simulate(int argc, char **argv)
         {0},
     };
     const struct usage usage = {
-        "simulate", "CONFIG", "Measures the step of one rank and predicts it on many, each with the same batch: step time, efficiency,\n"
+        "simulate", "CONFIG|--from FILE", "Measures the step of one rank and predicts it on many, each with the same batch: step time, efficiency,\n"
         "communication that nothing hides, the best bucket size, memory. Writes report.html, report.md, report.json.", options,
         "  hone simulate gpt2-124m-b32 --ranks 8,16,...,1024 --net 5,400 --intra 3,3600\n"
         "  hone simulate --from profiles/quickstart/report.json --ranks 2,4 --net 30,10\n", 0, 1};

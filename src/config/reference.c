@@ -56,6 +56,7 @@ void config_print_reference(FILE *to)
           "A configuration is one YAML file. Every key below can also be set on the command line with\n"
           "`--set key=value`; a later `--set` wins over an earlier one and over the file. Unknown keys, wrong types\n"
           "and values that are out of range or contradict each other are refused with the line they stand in.\n"
+          "Relative paths start from the folder in which `hone` is started, wherever the file lies.\n"
           "`hone` writes this page from its schema.\n",
           to);
     for (int s = 0; s < config_section_count; s++)

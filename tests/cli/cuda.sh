@@ -3,6 +3,7 @@
 tiny
 no="hone: device is cuda, and"
 try="; try device: cpu"
+none="this build of hone has no CUDA backend: install CUDA 12 or newer (nvcc, cuBLAS) and a C++ compiler and build it again (docs/start.md)"
 
 # nowhere WHY ARGS...: refused for that reason, whatever the machine: GPUs are hidden.
 nowhere() {
@@ -15,7 +16,7 @@ nowhere() {
 run bench tiny.yaml --device cuda --seconds 0.01
 gpu=$code
 case $(cat err) in
-*"has no CUDA backend"*) why="this build of hone has no CUDA backend" ;;
+*"has no CUDA backend"*) why=$none ;;
 *"no NVIDIA driver"*) why="there is no GPU: no NVIDIA driver is installed" ;;
 *) why="there is no GPU: CUDA_VISIBLE_DEVICES is '' and hides them" ;;
 esac
@@ -24,7 +25,7 @@ nowhere "$why" bench tiny.yaml --device cuda
 nowhere "$why" profile tiny.yaml --out none --set device=cuda
 
 # An installed module is found from the program's own folder; one that is damaged is refused, and only for who wants a GPU.
-if [ "$why" != "this build of hone has no CUDA backend" ]; then
+if [ "$why" != "$none" ]; then
     mkdir -p apart/bin apart/lib/hone
     cp "$HONE" apart/bin/hone
     echo damaged >apart/lib/hone/libhone_cuda.so

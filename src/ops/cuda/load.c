@@ -51,7 +51,7 @@ static const struct cuda_module *loaded(struct error *err)
 
 static const struct cuda_module *loaded(struct error *err)
 {
-    error_set(err, CANNOT, "this build of hone has no CUDA backend");
+    error_set(err, CANNOT, "this build of hone has no CUDA backend: install CUDA 12 or newer (nvcc, cuBLAS) and a C++ compiler and build it again (docs/start.md)");
     return NULL;
 }
 
