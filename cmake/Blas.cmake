@@ -2,6 +2,7 @@
 # to use one: hone splits products over its own team, so that results depend on the number of threads alone. Debian's openblas-serial is
 # not among them: it is wrong when several threads call it at once. HONE_BLAS: auto (those that are there), blis, openblas, or none.
 set(HONE_BLAS auto CACHE STRING "auto, blis, openblas or none")
+one_of(HONE_BLAS auto blis openblas none)
 
 find_library(HONE_OPENBLAS NAMES openblas-pthread/libopenblas.so.0 libopenblasp.so.0)
 find_library(HONE_BLIS NAMES blis-serial/libblis.so.4 libblis.so.4)

@@ -2,6 +2,7 @@
 # nothing of CUDA. HONE_CUDA: auto (built where nvcc and cuBLAS are found, but not under sanitizers), on, or off.
 # HONE_CUDA_ARCHS: as CMAKE_CUDA_ARCHITECTURES; the last one without -real carries PTX for newer GPUs.
 set(HONE_CUDA auto CACHE STRING "auto, on or off")
+one_of(HONE_CUDA auto on off)
 set(HONE_CUDA_ARCHS "80-real;90" CACHE STRING "architectures of GPUs that the CUDA module is compiled for")
 
 set(HONE_CUDA_FOUND OFF)

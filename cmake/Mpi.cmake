@@ -1,6 +1,7 @@
 # MPI is a module: a shared library that `hone` loads when ranks are asked for (src/dist/load.c), so that the program itself needs nothing
 # of it. HONE_MPI: auto (built where MPI is found, but not under sanitizers), on, or off.
 set(HONE_MPI auto CACHE STRING "auto, on or off")
+one_of(HONE_MPI auto on off)
 
 set(HONE_MPI_FOUND OFF)
 if(HONE_MPI STREQUAL on OR (HONE_MPI STREQUAL auto AND NOT HONE_SANITIZE))

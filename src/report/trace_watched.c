@@ -65,6 +65,19 @@ static const char *say_steps(const struct watched_rank *r, char out[WORDS])
     return out;
 }
 
+/* "11.2 GB at most; rank 1 11.4 GB", of tensors on the device; "" where no rank tells. */
+static const char *say_memory(const struct watched *w, char out[WORDS])
+{
+    number_text n;
+    int at = 0;
+    *out = '\0';
+    for (int i = 0; i < w->n && i < MOST_ROWS && at < WORDS - 48; i++)
+        if (w->ranks[i].peak_bytes > 0)
+            at += at ? snprintf(out + at, (size_t)(WORDS - at), "; rank %d %s", w->ranks[i].rank, report_show_bytes(w->ranks[i].peak_bytes, n))
+                     : snprintf(out, WORDS, "%s at most in tensors on the device", report_show_bytes(w->ranks[i].peak_bytes, n));
+    return out;
+}
+
 /* What is judged: of undisturbed steps without those that are far from the others, which a note names. */
 static double judged_us(const struct watched_window *w) { return w->usual_us > 0 ? w->usual_us : w->step_us; }
 
@@ -123,6 +136,8 @@ void report_markdown_watched(FILE *to, const struct diagnosis *d)
         put_row(to, r->rank, "recorded with shapes", &r->shapes, say_slower(&r->shapes, &r->undisturbed, words));
         put_row(to, r->rank, "recorded with stacks", &r->stacks, say_slower(&r->stacks, &r->undisturbed, words));
     }
+    if (*say_memory(w, words))
+        fprintf(to, "\nMemory: %s.\n", words);
     fprintf(to, "\n%s\n", WINDOWS);
     for (int i = 0; i < w->n && i < MOST_ROWS; i++)
         put_notes(to, &w->ranks[i]);
@@ -176,6 +191,7 @@ void screen_put_watched(const struct screen *s, const struct diagnosis *d)
         put_rank(s, &w->ranks[i], w->n > 1);
     if (w->n > MOST_ROWS)
         fprintf(s->to, "  %s%d ranks in all%s\n", screen_style(s, DIM), w->n, screen_style(s, OFF));
+    screen_put_answer(s, "memory", say_memory(w, words));
     put_remarks(s, w);
     screen_put_trial(s, d);
 }

@@ -73,6 +73,7 @@ static void report_json_has_the_fields_others_rely_on(void **state)
     assert_string_equal(words(j, "findings.0.confidence"), "medium");
     assert_string_equal(words(j, "findings.0.raise"), "step marks (prof.step())");
     assert_true(json_is_null(at(j, "findings.1.raise")));
+    assert_true(json_is_null(at(j, "findings.0.predicted_speedup")));
     assert_string_equal(words(j, "kernels.1.short_name"), "vectorized_elementwise_kernel<CUDAFunctor_add>");
     assert_string_equal(words(j, "kernels.2.short_name"), d->kernels[2].name);
     assert_number(j, "roofline.0.tflops", 168);
@@ -562,6 +563,30 @@ static int write_samples(const char *folder)
     return failed;
 }
 
+static void a_watched_program_says_what_memory_it_took(void **state)
+{
+    (void)state;
+    struct watched_rank ranks[2] = {{.rank = 0, .steps_by = "Optimizer.step", .peak_bytes = 11.2e9}, {.rank = 3, .steps_by = "Optimizer.step", .peak_bytes = 9e8}};
+    struct watched w = {.command = "python train.py", .ranks = ranks, .n = 2};
+    struct diagnosis *d = traced_diagnosis();
+    const double speedup = d->findings[0].speedup;
+    d->watched = &w;
+    d->findings[0].predicted = 1.5;                     /* and then it was measured */
+    char *md = trace_written(report_trace_write_markdown, d);
+    assert_non_null(strstr(md, "\nMemory: 11.2 GB at most in tensors on the device; rank 3 900 MB.\n"));
+    free(md);
+    json_t *j = trace_json(d);
+    assert_number(j, "findings.0.predicted_speedup", 1.5);
+    assert_number(j, "findings.0.expected_speedup", speedup);
+    json_decref(j);
+    w.n = 1;
+    ranks[0].peak_bytes = 0;                            /* a CPU */
+    md = trace_written(report_trace_write_markdown, d);
+    assert_null(strstr(md, "Memory: "));
+    free(md);
+    traced_free(d);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "--write"))
@@ -583,6 +608,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_trace_without_a_device_is_reported),
         cmocka_unit_test(numbers_that_are_none_become_null_or_a_dash),
         cmocka_unit_test(every_file_is_written_or_named),
+        cmocka_unit_test(a_watched_program_says_what_memory_it_took),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

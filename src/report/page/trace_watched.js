@@ -22,6 +22,9 @@ function watched() {
     numberColumn("steps", "steps", count), numberColumn("first", "after", x => many(x, "step")), numberColumn("ratio", "of undisturbed", times),
     numberColumn("fastest_us", "fastest", time), numberColumn("slowest_us", "slowest", time)]}},
     sort: "rank", search: x => [x.name], placeholder: "filter: words of the window", label: "Filter the windows", summary: () => ""});
+  const told = w.ranks.filter(x => known(x.peak_bytes));
+  if (told.length)
+    note(to, "Memory, at most in tensors on the device: " + told.map(x => (w.ranks.length > 1 ? `rank ${x.rank} ` : "") + bytes(x.peak_bytes)).join(", ") + ".");
   const notes = w.ranks.flatMap(x => x.notes.map(text => (w.ranks.length > 1 ? `rank ${x.rank}: ` : "") + text));
   if (notes.length)
     to.append("ul").attr("class", "warnings").selectAll("li").data(notes).enter().append("li").text(x => x);
