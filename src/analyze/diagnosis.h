@@ -298,12 +298,21 @@ struct diff_row {                           /* per step */
     double a_count, b_count;
 };
 
+/* A number of each step; NAN: not known. */
+struct diff_number {
+    const char *name;
+    enum diff_unit { DIFF_SHARE, DIFF_COUNT, DIFF_BYTES } unit;
+    double a, b;
+};
+enum { DIFF_NUMBERS = 6 };
+
 struct trace_diff {
     const char *a, *b;
     double a_step_us, b_step_us;            /* without the profiler, which may have cost the two differently */
     double a_recorded_us, b_recorded_us;
     bool as_recorded;                       /* the step is that, too: of one of the two its time without the profiler was given, of the other not */
     double host_factor;                     /* equal ops took so many times as long on b's host; taken out of b_step_us. 1: as long */
+    struct diff_number numbers[DIFF_NUMBERS];
     struct diff_row *split, *ops, *kernels; /* split: the parts of a step as recorded; the others by size of the difference. Ops by the
                                                time of what they launched on a device; where there is none, by their own on the host */
     struct diff_row *host_ops;              /* by their own time on the host, as recorded; empty where ops are that already */

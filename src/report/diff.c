@@ -1,4 +1,6 @@
 /* Two traces side by side, as JSON and as Markdown. */
+#include <math.h>
+
 #include "report/report_int.h"
 
 enum { TOP_ROWS = 25, NAME_COLUMNS = 90, MAX_ROWS = 1000 };
@@ -17,6 +19,25 @@ static json_t *rows(const struct diff_row *row, int n)
     return list;
 }
 
+static const char *const units[] = {[DIFF_SHARE] = "share", [DIFF_COUNT] = "count", [DIFF_BYTES] = "bytes"};
+
+bool report_diff_known(const struct diff_number *n) { return n->name && (isfinite(n->a) || isfinite(n->b)); }
+
+const char *report_show_diff(const struct diff_number *of, double value, number_text out)
+{
+    return of->unit == DIFF_SHARE ? report_show_percent(value, out) : of->unit == DIFF_COUNT ? report_show_count(value, out) : report_show_bytes(value, out);
+}
+
+static json_t *numbers(const struct trace_diff *d)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < DIFF_NUMBERS; i++)
+        if (report_diff_known(&d->numbers[i]))
+            list = report_array(list, json_pack("{s:o,s:s,s:o,s:o}", "name", W(d->numbers[i].name), "unit", units[d->numbers[i].unit], "a", N(d->numbers[i].a), "b",
+                                                N(d->numbers[i].b)));
+    return list;
+}
+
 enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct error *err)
 {
     json_t *sides = json_pack("{s:{s:o,s:o,s:o},s:{s:o,s:o,s:o},s:o,s:o}", "a", "name", W(d->a), "step_us", N(d->a_step_us),
@@ -27,6 +48,7 @@ enum status report_diff_write_json(const struct trace_diff *d, FILE *to, struct 
                               "host_ops", rows(d->host_ops, d->n_host_ops), "kernels", rows(d->kernels, d->n_kernels), "kernels_by_op",
                               d->kernels_by_op, "ops_equal", (json_int_t)d->ops_equal, "ops_added",
                               (json_int_t)d->ops_added, "ops_removed", (json_int_t)d->ops_removed);
+    json_object_set_new(sides, "numbers", numbers(d));
     json_t *document = report_merge(report_merge(report_head("diff", TRACE_SCHEMA, HONE_VERSION, NULL), sides), lists);
     const enum status st = report_put_json(document, JSON_INDENT(1), to, err);
     fputc('\n', to);
@@ -69,6 +91,20 @@ static void put_side(FILE *to, const char *label, const char *name, double step_
     fprintf(to, " | %s | %s |\n", report_show_us(step_us, a), report_show_us(recorded_us, b));
 }
 
+static void put_numbers(FILE *to, const struct trace_diff *d)
+{
+    number_text a, b;
+    bool any = false;
+    for (int i = 0; i < DIFF_NUMBERS; i++) {
+        const struct diff_number *n = &d->numbers[i];
+        if (!report_diff_known(n))
+            continue;
+        fputs(any ? "" : "\n| per step | A | B |\n|---|---:|---:|\n", to);
+        fprintf(to, "| %s | %s | %s |\n", n->name, report_show_diff(n, n->a, a), report_show_diff(n, n->b, b));
+        any = true;
+    }
+}
+
 enum status report_diff_write_markdown(const struct trace_diff *d, FILE *to, struct error *err)
 {
     (void)err;
@@ -83,6 +119,7 @@ enum status report_diff_write_markdown(const struct trace_diff *d, FILE *to, str
         fprintf(to, "\n%s.\n", REPORT_ONE_GIVEN);
     if (d->host_factor > 0 && d->host_factor != 1)
         fprintf(to, "\nEqual ops took %s as long on B's host; that is taken out of its step.\n", report_show_speedup(d->host_factor, n));
+    put_numbers(to, d);
     put_rows(to, "Step split, as recorded", "part", d->split, d->n_split, d->n_split, false);
     put_rows(to, d->n_host_ops ? "Ops, on the device" : "Ops", "op", d->ops, d->n_ops, TOP_ROWS, true);
     put_rows(to, "Ops, on the host", "op", d->host_ops, d->n_host_ops, TOP_ROWS, true);

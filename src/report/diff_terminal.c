@@ -87,10 +87,28 @@ static void put_title(const struct screen *s, const struct trace_diff *d)
                 report_show_speedup(d->host_factor, ratio), screen_style(s, OFF));
 }
 
+static void put_numbers(const struct screen *s, const struct trace_diff *d)
+{
+    number_text text;
+    bool any = false;
+    for (int i = 0; i < DIFF_NUMBERS; i++) {
+        const struct diff_number *n = &d->numbers[i];
+        if (!report_diff_known(n))
+            continue;
+        fputs(any ? "  " : "\n  ", s->to);
+        screen_put_padded(s, n->name, NAME);
+        screen_put_right(s, report_show_diff(n, n->a, text), 11);
+        screen_put_right(s, report_show_diff(n, n->b, text), 11);
+        fputc('\n', s->to);
+        any = true;
+    }
+}
+
 void report_diff_print_terminal(const struct trace_diff *d, FILE *to, bool color)
 {
     const struct screen s = {to, color};
     put_title(&s, d);
+    put_numbers(&s, d);
     put_head(&s, "Step split", ", as recorded", false);
     for (int i = 0; i < d->n_split; i++)
         if (d->split[i].a_us > 0 || d->split[i].b_us > 0)

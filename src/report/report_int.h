@@ -64,6 +64,9 @@ const char *report_show_us(double us, number_text out);         /* "12.3 ms" */
 const char *report_show_bytes(double bytes, number_text out);   /* "45.1 MB" */
 const char *report_show_count(double n, number_text out);       /* "1.25 M" */
 const char *report_show_number(double x, number_text out);      /* "12.3" */
+struct diff_number;
+bool report_diff_known(const struct diff_number *n);                /* of one of the two, at least */
+const char *report_show_diff(const struct diff_number *of, double value, number_text out);
 const char *report_show_percent(double part, number_text out);  /* 0.123 is "12.3 %" */
 const char *report_show_rank(int rank, number_text out);        /* "3"; below 0: not known */
 const char *report_show_speedup(double x, number_text out);     /* "1.25×" */

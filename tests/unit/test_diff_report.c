@@ -20,8 +20,11 @@ static void two_traces_are_compared(void **state)
     struct diff_row split[] = {{"kernel", 9000, 8000, 24, 24}, {"CPU op", 4000, 5500, 36, 40}};
     struct diff_row ops[] = {{"aten::mm", 0, 1250, 0, 12}, {HOSTILE, 700, 390, 3, 3}};
     const struct trace_diff d = {.a = "before.json", .b = "after.json", .a_step_us = 20000, .b_step_us = 19500, .split = split,
-                                 .n_split = 2, .ops = ops, .n_ops = 2, .ops_equal = 5, .ops_added = 3, .ops_removed = 1};
+                                 .n_split = 2, .ops = ops, .n_ops = 2, .ops_equal = 5, .ops_added = 3, .ops_removed = 1,
+                                 .numbers = {{"MFU", DIFF_SHARE, 0.41, NAN}, {"GPU busy", DIFF_SHARE, NAN, NAN}, {"kernels", DIFF_COUNT, 1200, 300},
+                                             {"memory at its peak", DIFF_BYTES, NAN, 2.5e9}}};
     char *text = diff_written(report_diff_write_json, &d), *md = diff_written(report_diff_write_markdown, &d);
+    assert_has(md, "| per step | A | B |\n|---|---:|---:|\n| MFU | 41.0 % | – |\n| kernels | 1.20 k | 300 |\n| memory at its peak | – | 2.50 GB |\n\n## Step split");
     json_t *j = parsed(text);
     assert_string_equal(words(j, "kind"), "diff");
     assert_string_equal(words(j, "a.name"), "before.json");
@@ -33,6 +36,10 @@ static void two_traces_are_compared(void **state)
     assert_number(j, "ops.0.b_count", 12);
     assert_number(j, "ops_added", 3);
     assert_int_equal(json_array_size(at(j, "kernels")), 0);
+    assert_int_equal(json_array_size(at(j, "numbers")), 3);
+    assert_string_equal(words(j, "numbers.1.unit"), "count");
+    assert_number(j, "numbers.1.b", 300);
+    assert_true(json_is_null(at(j, "numbers.0.b")));
     assert_has(md, "From A to B the step changes by -500 µs (B / A 0.97×).");
     assert_has(md, "| kernel | 9.00 ms | 8.00 ms | -1.00 ms | 0.89× |\n");      /* parts of a step have no count */
     assert_has(md, "| aten::mm | 0 µs | 1.25 ms | +1.25 ms | – | 0 | 12 |");

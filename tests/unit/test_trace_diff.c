@@ -30,6 +30,15 @@ static const struct diff_row *row_of(const struct diff_row *rows, int n, const c
     return NULL;
 }
 
+static const struct diff_number *number_of(const struct trace_diff *d, const char *name)
+{
+    for (int i = 0; i < DIFF_NUMBERS; i++)
+        if (!strcmp(d->numbers[i].name, name))
+            return &d->numbers[i];
+    fail_msg("there is no number '%s'", name);
+    return NULL;
+}
+
 static void think(struct model *m) { traced_idle(&m->t, 3000); }
 
 static void steps_are_compared_without_the_profiler(void **state)
@@ -87,6 +96,13 @@ static void ops_are_compared_by_their_time_on_the_device(void **state)
     assert_near(r->b_us, 13 * 50, 0.1, "B");
     assert_true(p.d.n_host_ops > 0);
     assert_true(row_of(p.d.host_ops, p.d.n_host_ops, "aten::addmm")->a_us > 0);
+    double kernels = 0;
+    for (int i = 0; i < p.d.n_kernels; i++)
+        kernels += p.d.kernels[i].a_count;
+    assert_near(number_of(&p.d, "kernels")->a, kernels, 1e-6, "kernels");
+    assert_near(number_of(&p.d, "calls that start work")->a, p.a.d.launches.per_step, 1e-9, "calls");
+    assert_true(number_of(&p.d, "GPU busy, as recorded")->a > number_of(&p.d, "GPU busy, as recorded")->b);
+    assert_true(isnan(number_of(&p.d, "memory at its peak")->a));
     pair_release(&p);
 }
 

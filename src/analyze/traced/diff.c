@@ -247,6 +247,38 @@ static double at_equal_speed(const struct diagnosis *d, double factor)
     return fmax(c->device_us, c->step_us - c->host_us * (1 - 1 / factor));
 }
 
+/* ---- numbers ---- */
+
+static double kernels_per_step(const struct diagnosis *d)
+{
+    const struct trace *t = d->trace;
+    int64_t n = 0;
+    for (int64_t i = 0; t && i < t->n; i++)
+        n += t->events[i].kind == EVENT_KERNEL && t->events[i].step >= 0;
+    return n ? (double)n / d->n_steps : NAN;
+}
+
+static double known(double value) { return value > 0 ? value : NAN; }
+
+/* Of the step that is compared. Shares of two peaks do not compare. */
+static double mfu(const struct diagnosis *d, const struct diagnosis *other, double shown_us)
+{
+    return d->peaks.tflops == other->peaks.tflops ? known(d->mfu_percent / 100 * step_us(d) / shown_us) : NAN;
+}
+
+static void compare_numbers(struct trace_diff *d, const struct diagnosis *a, const struct diagnosis *b)
+{
+    const struct diff_number numbers[DIFF_NUMBERS] = {
+        {"FLOP/s of products", DIFF_COUNT, known(a->products_flops / d->a_step_us * 1e6), known(b->products_flops / d->b_step_us * 1e6)},
+        {"MFU", DIFF_SHARE, mfu(a, b, d->a_step_us), mfu(b, a, d->b_step_us)},
+        {"GPU busy, as recorded", DIFF_SHARE, known(a->gpu.busy_us / a->gpu.total_us), known(b->gpu.busy_us / b->gpu.total_us)},
+        {"kernels", DIFF_COUNT, kernels_per_step(a), kernels_per_step(b)},
+        {"calls that start work", DIFF_COUNT, known(a->launches.per_step), known(b->launches.per_step)},
+        {"memory at its peak", DIFF_BYTES, known(a->memory_peak_bytes), known(b->memory_peak_bytes)},
+    };
+    memcpy(d->numbers, numbers, sizeof numbers);
+}
+
 enum status diagnosis_diff(struct trace_diff *out, const struct diagnosis *a, const struct diagnosis *b, struct error *err)
 {
     if (!a->n_steps || !b->n_steps)
@@ -268,6 +300,7 @@ enum status diagnosis_diff(struct trace_diff *out, const struct diagnosis *a, co
     count_names(&d, a, b);
     d.host_factor = recorded_alike(a, b) ? host_factor(&d) : 1;
     d.b_step_us = d.host_factor != 1 ? at_equal_speed(b, d.host_factor) : d.b_step_us;
+    compare_numbers(&d, a, b);
     *out = d;
     return OK;
 }
