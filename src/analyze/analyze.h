@@ -88,6 +88,13 @@ struct profile_kind {                       /* ops of one kind together */
 
 struct profile_part { const char *name; double us; };
 
+/* Of matrices, outside of attention. */
+struct profile_products {
+    double us;                              /* self time of their ops */
+    int ops;
+    int projections;                        /* by a weight, in the forward pass; of several in one op each */
+};
+
 struct profile_memory_point {               /* bytes alive while each op runs, in order */
     double parameters, state, gradients, activations, inputs;
 };
@@ -135,6 +142,7 @@ struct profile {
     const char *waits_behind;               /* the ops that threads wait behind for others the longest, and how these are cut; NULL: nobody waits */
     struct profile_part parts[8];           /* self time of the ops by part of the model; see model_parts */
     int n_parts;
+    struct profile_products products;
 
     struct profile_op *ops;                 /* in program order */
     int n_ops;

@@ -397,6 +397,20 @@ static void fill_parts(struct profile *out)
     }
 }
 
+/* Products of the forward pass are by weights. */
+static void fill_products(struct builder *b)
+{
+    struct profile_products *products = &b->out->products;
+    for (int i = 0; i < b->out->n_ops; i++) {
+        const struct op *op = &b->in->program->ops[i];
+        if (!op_info(op->kind)->product)
+            continue;
+        products->us += b->out->ops[i].self_us;
+        products->ops++;
+        products->projections += op->phase != PHASE_FORWARD ? 0 : op->kind == OP_PROJECT ? op->attrs.parts : 1;
+    }
+}
+
 static void fill_memory(struct builder *b)
 {
     struct profile *out = b->out;
@@ -549,6 +563,7 @@ enum status profile_build(struct profile *out, const struct profile_input *in, s
     profile_fill_waits(out);
     fill_split(&b);
     fill_parts(out);
+    fill_products(&b);
     fill_memory(&b);
     free(b.step_ns);
     free(b.used);

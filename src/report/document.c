@@ -97,7 +97,9 @@ static json_t *efficiency(const struct profile *p)
 /* What the step is made of: parts of the step's time, each list of all of it. */
 static json_t *where(const struct profile *p)
 {
-    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "step", p->timeline_step, "us", N(p->step_us), "scale", N(p->scale), "op_self_us",
+    json_t *products = json_pack("{s:o,s:o,s:i,s:i}", "us", N(p->products.us), "share", N(report_ratio(p->products.us, report_op_work_us(p))), "ops",
+                                 p->products.ops, "projections", p->products.projections);
+    return json_pack("{s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "products", products, "step", p->timeline_step, "us", N(p->step_us), "scale", N(p->scale), "op_self_us",
                      N(report_op_work_us(p)), "split", report_parts(p->split, p->n_split, report_split_us(p)), "parts",
                      report_parts(p->parts, p->n_parts, report_op_work_us(p)), "gaps", report_parts(p->gaps, p->n_gaps, p->step_us),
                      "waits_behind", p->waits_behind ? W(p->waits_behind) : json_null());

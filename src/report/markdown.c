@@ -63,6 +63,10 @@ static void put_parts(FILE *to, const struct profile *p)
     fputs("\nWork of the ops by part of the model, gradients included:\n\n| part | time | share | |\n|---|---:|---:|---|\n", to);
     for (int i = 0; i < p->n_parts; i++)
         report_markdown_part(to, &p->parts[i], report_op_work_us(p));
+    number_text n;
+    if (p->products.ops)
+        fprintf(to, "\nMatrix products, outside of attention: %s of it, in %d ops; the forward pass has %d projections.\n",
+                report_show_percent(p->products.us / report_op_work_us(p), n), p->products.ops, p->products.projections);
 }
 
 static void put_target(FILE *to, const char *target)

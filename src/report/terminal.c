@@ -129,6 +129,9 @@ static void put_parts(const struct screen *s, const struct profile *p)
             before = ", ";
         }
     fprintf(to, " of the %s that ops work, gradients included", report_show_us(work_us, n));
+    if (p->products.ops)
+        fprintf(to, "; matrix products %s of it, %d op%s, %d projection%s forward", report_show_percent(p->products.us / work_us, n), p->products.ops, p->products.ops == 1 ? "" : "s",
+                p->products.projections, p->products.projections == 1 ? "" : "s");
     if (fclose(to) == 0 && words)
         screen_put_answer(s, "model", words);
     free(words);

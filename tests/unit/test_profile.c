@@ -380,6 +380,8 @@ static void test_gradients_in_the_forward(void **state)
     assert_near(part(out.split, out.n_split, "forward"), 0.55, 1e-12, "half of the work, and dispatch");
     assert_near(part(out.split, out.n_split, "backward"), 0.45, 1e-12, "the gradients");
     assert_near(part(out.parts, out.n_parts, "head and loss"), 0.9, 1e-12, "all of it");
+    assert_near(out.products.us, 0.9, 1e-12, "a product");
+    assert_true(out.products.ops == 1 && out.products.projections == 1);
     profile_release(&out);
     trace_free(t);
     p->ops[0].attrs.parts = 2;                          /* evaluation makes none */
