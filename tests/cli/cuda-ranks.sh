@@ -58,6 +58,8 @@ for set in "" "$BF16" "--set train.accumulate=2" "--set optimize.passes=none" "-
     for w in one two; do sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' "$w$n/metrics.jsonl" >"val$w"; done
     [ -s valone ] || fail "no evaluation"
     same "the validation loss on 2 ranks" valtwo valone
+    ! grep -q gpu_busy_percent "two$n/metrics.jsonl" || grep -q '"gpus":\[{"gpu_busy_percent".*},{"gpu_busy_percent"' "two$n/metrics.jsonl" ||
+        fail "the GPU of one rank alone: $(grep -m 1 gpu_busy "two$n/metrics.jsonl")"
 done
 HONE_CUDA_GRAPH=0 ok launch -n 2 train tiny.yaml $SHARDS --out plain2r
 same_checkpoint one1 plain2r 20
