@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/watch_job.h"
+#include "ops/cpu/cpu.h"
 #include "report/report.h"
 
 /* ---- the diagnosis ---- */
@@ -35,9 +36,20 @@ static struct recordings list_recordings(struct watch_job *j, const char *folder
     return r;
 }
 
+/* As hone has measured it on this machine before: beside the program nothing is measured. */
+static struct cpu_reach cpu_reach(void)
+{
+    struct cpu_machine m;
+    struct peaks p;
+    cpu_machine_read(&m);
+    if (!peaks_recall(&p, m.fingerprint, m.usable))
+        return (struct cpu_reach){0};
+    return (struct cpu_reach){.f32_tflops = p.gflops[NUMBERS_F32] / 1e3, .bf16_tflops = p.gflops[NUMBERS_BF16] / 1e3, .gbps = p.copy_gb_per_s[CACHE_LEVELS - 1]};
+}
+
 static enum status diagnose_recordings(struct trace_job *to, const struct recordings *r, struct error *err)
 {
-    return trace_job_show(to, r->paths, r->n, &(struct diagnose_options){.ranks = r->ranks, .rank_step_us = r->step_us}, err);
+    return trace_job_show(to, r->paths, r->n, &(struct diagnose_options){.ranks = r->ranks, .rank_step_us = r->step_us, .cpu = cpu_reach()}, err);
 }
 
 /* Lines are good to have; without them the diagnosis stands. */

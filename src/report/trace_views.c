@@ -64,6 +64,11 @@ json_t *report_trace_views(const struct diagnosis *d)
 
 /* ---- words ---- */
 
+struct rate_unit report_rate_unit(const struct diagnosis *d)
+{
+    return d->gpu.total_us > 0 ? (struct rate_unit){"T", 1, "device", "GPU", false, ""} : (struct rate_unit){"G", 1e3, "CPU", "time", true, ", measured by hone doctor"};
+}
+
 char *report_mfu_words(const struct diagnosis *d)
 {
     char *text = NULL;
@@ -72,12 +77,14 @@ char *report_mfu_words(const struct diagnosis *d)
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
+    const struct rate_unit unit = report_rate_unit(d);
     char each[32] = "";
     if (d->peaks.devices > 1)
         snprintf(each, sizeof each, "%d devices with ", d->peaks.devices);
     if (d->n_roofs && d->mfu_percent > 0)
-        fprintf(to, "%s%.1f %% of %s%.4g TFLOP/s (%s%s), by %s TFLOP of products whose shapes are known", d->mfu_at_least ? "at least " : "", d->mfu_percent, each, d->peaks.tflops,
-                d->peaks.numbers ? d->peaks.numbers : "products", d->peaks.given ? ", given" : "", report_show_number(d->products_flops / 1e12, a));
+        fprintf(to, "%s%.1f %% of %s%.4g %sFLOP/s (%s%s), by %s %sFLOP of products whose shapes are known", d->mfu_at_least ? "at least " : "", d->mfu_percent, each,
+                d->peaks.tflops * unit.of_tera, unit.prefix, d->peaks.numbers ? d->peaks.numbers : "products", d->peaks.given ? ", given" : unit.measured,
+                report_show_number(d->products_flops / 1e12 * unit.of_tera, a), unit.prefix);
     else if (d->n_roofs && d->mfu_at_least)
         fputs("not known", to);
     if (d->n_roofs && d->mfu_at_least)
@@ -101,9 +108,10 @@ static void put_roofs(FILE *to, const struct diagnosis *d)
     number_text a, b, c, e, f;
     if (!d->n_roofs)
         return;
+    const struct rate_unit unit = report_rate_unit(d);
     char *mfu = report_mfu_words(d);
-    fprintf(to, "\n## Ops against the device's peaks, per step\n\n%s%s%s| op | shapes | count | device | TFLOP/s | GB/s | of the peak |\n"
-            "|---|---|---:|---:|---:|---:|---:|\n", mfu ? "MFU " : "", mfu ? mfu : "", mfu ? ".\n\n" : "");
+    fprintf(to, "\n## Ops against the %s's peaks, per step\n\n%s%s%s| op | shapes | count | %s | %sFLOP/s | GB/s | of the peak |\n"
+            "|---|---|---:|---:|---:|---:|---:|\n", unit.whose, mfu ? "MFU " : "", mfu ? mfu : "", mfu ? ".\n\n" : "", unit.whose, unit.prefix);
     free(mfu);
     for (int i = 0; i < d->n_roofs && i < TOP; i++) {
         const struct trace_roof *r = &d->roofs[i];
@@ -111,7 +119,7 @@ static void put_roofs(FILE *to, const struct diagnosis *d)
         put_name(to, r->op);
         put_name(to, r->shapes);
         fprintf(to, "%s | %s | %s | %s | %s%s |\n", report_show_number(r->count, a), report_show_us(r->device_us, b),
-                report_show_number(r->flops > 0 ? r->tflops : NAN, c), report_show_number(r->bytes > 0 ? r->gbps : NAN, e),
+                report_show_number(r->flops > 0 ? r->tflops * unit.of_tera : NAN, c), report_show_number(r->bytes > 0 ? r->gbps : NAN, e),
                 report_show_percent(r->percent >= 0 ? r->percent / 100 : NAN, f), r->percent < 0 ? "" : r->by_memory ? " memory" : " products");
     }
 }

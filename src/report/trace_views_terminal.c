@@ -29,10 +29,14 @@ static void put_roofs(const struct screen *s, const struct diagnosis *d)
     free(mfu);
     if (!d->n_roofs)
         return;
-    screen_put_heading(s, "Ops against the device's peaks", d->peaks.tflops > 0 || d->peaks.gbps > 0
-                       ? ", per step" : ", per step; the peaks of this device are not known: --peak-tflops, --peak-gbps");
-    fprintf(s->to, "  %s%-*s %-*s%9s%9s%9s%9s%s\n", screen_style(s, DIM), NAME, "op", SHAPES, "shapes", "GPU", "TFLOP/s", "GB/s", "of peak",
-            screen_style(s, OFF));
+    const struct rate_unit unit = report_rate_unit(d);
+    char title[64], rate[16], more[128];
+    snprintf(title, sizeof title, "Ops against the %s's peaks", unit.whose);
+    snprintf(rate, sizeof rate, "%sFLOP/s", unit.prefix);
+    snprintf(more, sizeof more, ", per step; the peaks of this %s are not known: %s", unit.whose,
+             d->watched && unit.cpu ? "hone doctor measures them" : "--peak-tflops, --peak-gbps");
+    screen_put_heading(s, title, d->peaks.tflops > 0 || d->peaks.gbps > 0 ? ", per step" : more);
+    fprintf(s->to, "  %s%-*s %-*s%9s%9s%9s%9s%s\n", screen_style(s, DIM), NAME, "op", SHAPES, "shapes", unit.time, rate, "GB/s", "of peak", screen_style(s, OFF));
     for (int i = 0; i < d->n_roofs && i < TOP; i++) {
         const struct trace_roof *r = &d->roofs[i];
         fputs("  ", s->to);
@@ -40,7 +44,7 @@ static void put_roofs(const struct screen *s, const struct diagnosis *d)
         fputc(' ', s->to);
         screen_put_padded(s, r->shapes, SHAPES);
         put_us(s, r->device_us, 9);
-        put_number(s, r->flops > 0 ? r->tflops : NAN, 9);
+        put_number(s, r->flops > 0 ? r->tflops * unit.of_tera : NAN, 9);
         put_number(s, r->bytes > 0 ? r->gbps : NAN, 9);
         screen_put_right(s, report_show_percent(r->percent >= 0 ? r->percent / 100 : NAN, n), 9);
         fputs(r->percent < 0 ? "\n" : r->by_memory ? " memory\n" : " products\n", s->to);

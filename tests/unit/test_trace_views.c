@@ -141,6 +141,53 @@ static void peaks_that_are_given_count(void **state)
     trace_free(t);
 }
 
+/* A product of 2 x 512^3 in f32 within aten::linear, one in bf16, a convolution, and one whose arithmetic is not known. */
+static struct trace *cpu_ops(double unknown_us)
+{
+    struct traced m = traced_new();
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_inputs(&m, traced_begin(&m, EVENT_HOST_OP, "aten::linear"), "[[512, 512], [512, 512], [512]]", "[\"float\", \"float\", \"float\"]");
+        traced_inputs(&m, traced_op(&m, "aten::addmm", 1000), "[[512], [512, 512], [512, 512], [], []]", "[\"float\", \"float\", \"float\", \"Scalar\", \"Scalar\"]");
+        traced_end(&m);
+        traced_inputs(&m, traced_op(&m, "aten::mm", 500), "[[512, 512], [512, 512]]", "[\"c10::BFloat16\", \"c10::BFloat16\"]");
+        const int64_t conv = traced_op(&m, "aten::mkldnn_convolution", 400);
+        traced_inputs(&m, conv, "[[8, 16, 32, 32], [64, 16, 3, 3], [], [], [], [], []]", "[\"float\", \"float\", \"\"]");
+        traced_args(&m, conv)->values = trace_name(m.trace, "[\"\", \"\", \"\", \"[1, 1]\", \"[2, 2]\", \"[1, 1]\", \"1\"]");
+        traced_inputs(&m, traced_op(&m, "mkldnn::_linear_pointwise", unknown_us), "[[8, 512, 512], [512, 512], [512]]", "[\"float\", \"float\", \"float\"]");
+        traced_idle(&m, 100);
+        traced_step_end(&m);
+    }
+    return m.trace;
+}
+
+static void ops_of_a_cpu_are_held_against_what_was_measured_of_it(void **state)
+{
+    (void)state;
+    struct diagnosis d;
+    struct error err;
+    const double mm = 2.0 * 512 * 512 * 512, conv = 2.0 * 8 * 64 * 16 * 16 * 16 * 9;
+    for (int much = 0; much < 2; much++) {
+        struct trace *t = cpu_ops(much ? 3000 : 1);
+        const struct diagnose_options options = {.step_us = 2001, .cpu = {.f32_tflops = 0.5, .bf16_tflops = 1, .gbps = 50}};
+        assert_ok(diagnose(&d, &t, 1, much ? NULL : &options, &err), err);
+        assert_near(roof(&d, "aten::addmm")->flops, mm, 1, "its FLOPs");
+        assert_near(roof(&d, "aten::mkldnn_convolution")->flops, conv, 1, "a convolution's");
+        assert_near(d.products_flops, 2 * mm + conv, 1, "those of linear are of what it calls");
+        assert_true(much ? d.mfu_percent < 0 && d.mfu_at_least : !d.mfu_at_least);
+        if (!much) {
+            const struct trace_roof *f32 = roof(&d, "aten::addmm"), *bf16 = roof(&d, "aten::mm");
+            assert_near(f32->percent, 100 * mm / (f32->device_us * 1e-6) / 0.5e12, 1e-6, "of the peak of f32");
+            assert_near(bf16->percent, 100 * mm / (bf16->device_us * 1e-6) / 1e12, 1e-6, "of that of bf16");
+            assert_true(fabs(f32->device_us - 1000) < 20 && fabs(bf16->device_us - 500) < 20);
+            assert_near(d.mfu_percent, 100 * (2 * mm + conv) / 2001e-6 / 0.5e12, 1e-6, "MFU, by what most are of");
+            assert_string_equal(d.peaks.numbers, "f32");
+        }
+        diagnosis_release(&d);
+        trace_free(t);
+    }
+}
+
 static void convolutions_and_attention_have_their_arithmetic(void **state)
 {
     (void)state;
@@ -388,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_step_of_two_devices_has_two_peaks),
         cmocka_unit_test(a_product_in_parts_has_the_peak_of_its_product),
         cmocka_unit_test(peaks_that_are_given_count),
+        cmocka_unit_test(ops_of_a_cpu_are_held_against_what_was_measured_of_it),
         cmocka_unit_test(convolutions_and_attention_have_their_arithmetic),
         cmocka_unit_test(what_is_not_counted_makes_mfu_a_lower_bound_or_none),
         cmocka_unit_test(of_a_table_only_what_is_picked_is_moved),

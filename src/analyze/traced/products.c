@@ -43,6 +43,8 @@ static enum precision of_types(const char *types)
     return strstr(types, "float") ? PRECISION_F32 : PRECISION_UNKNOWN;
 }
 
+enum precision op_precision(const struct study *s, int32_t host) { return of_types(study_types(s, host)); }
+
 bool product_read(const struct study *s, int32_t host, struct product *out)
 {
     if (study_task(s, host) != TASK_LINEAR && study_task(s, host) != TASK_BATCHED)
@@ -58,7 +60,7 @@ bool product_read(const struct study *s, int32_t host, struct product *out)
     *out = (struct product){.batch = batched ? a.size[0] : 1, .m = a.size[at], .k = a.size[at + 1], .n = b.size[at + 1]};
     out->flops = 2.0 * (double)out->batch * (double)out->m * (double)out->n * (double)out->k;
     out->device_ns = multiply_ns(s, host);
-    out->precision = of_types(study_types(s, host));
+    out->precision = op_precision(s, host);
     return out->flops > 0;
 }
 

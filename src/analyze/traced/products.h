@@ -12,6 +12,8 @@ struct product {
     enum precision precision;
 };
 
+/* By the types of its inputs. */
+enum precision op_precision(const struct study *s, int32_t host);
 /* An innermost product op (mm, addmm, bmm, baddbmm) with known shapes. */
 bool product_read(const struct study *s, int32_t host, struct product *out);
 /* Of an innermost convolution, forward or backward, whose result is thought of as large as what it is of: where strides make it smaller that is too much. 0: it is none. */

@@ -1,4 +1,4 @@
-/* Ops against what the device can do: arithmetic and bytes from recorded shapes over the time of what each op launched itself. */
+/* Ops against what the device can do: arithmetic and bytes from recorded shapes over the time of what each op launched itself; on a CPU over its own time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +141,7 @@ static struct work work_of(const struct study *s, int32_t op)
         w.bytes = bytes * (double)p.batch * ((double)p.m * (double)p.k + (double)p.k * (double)p.n + (double)p.m * (double)p.n);
     } else if (strstr(name, "cudnn_convolution") && !strstr(name, "backward"))
         w.flops = convolution_flops(s, op, 2);
-    else if (strstr(name, "miopen_convolution") && !strstr(name, "backward"))
+    else if ((strstr(name, "miopen_convolution") || strstr(name, "mkldnn_convolution")) && !strstr(name, "backward"))
         w.flops = convolution_flops(s, op, 3);
     else if (strstr(name, "convolution_backward"))
         w.flops = convolution_backward_flops(s, op);
@@ -193,18 +193,22 @@ static int by_ns(const void *a, const void *b)
     return (y->ns > x->ns) - (y->ns < x->ns);
 }
 
-static int peak_of(const struct study *s, int32_t kernel)
+static int peak_of(const struct study *s, int32_t op, int32_t kernel)
 {
-    const enum precision p = product_precision(s, kernel);
+    const enum precision p = kernel >= 0 ? product_precision(s, kernel) : op_precision(s, op);
     return p == PRECISION_16 ? PEAK_16 : p == PRECISION_TF32 ? PEAK_TF32 : p == PRECISION_F32 ? PEAK_F32 : -1;
 }
 
 /* Computed again inside of backward: arithmetic that the model does not need. */
 static bool is_again(const struct study *s, int32_t op) { return view_event(s->v, op)->link >= 0 && study_in_backward(s, op); }
 
-/* Products, convolutions and attentions by their kernels, whether their arithmetic is known or not. */
-static bool multiplies(const struct study *s, int32_t kernel)
+/* Products, convolutions and attentions, whether their arithmetic is known or not: by the kernel, on a CPU (kernel -1) by the op. */
+static bool multiplies(const struct study *s, int32_t op, int32_t kernel)
 {
+    if (kernel < 0) {
+        const enum task task = study_task(s, op);
+        return task == TASK_LINEAR || task == TASK_BATCHED || task == TASK_CONVOLUTION || task == TASK_ATTENTION;
+    }
     const enum kernel_kind kind = view_kernel_kind(s->v, kernel);
     return kind == KERNEL_GEMM || kind == KERNEL_CONV || kind == KERNEL_ATTENTION;
 }
@@ -214,7 +218,8 @@ struct counted {
     double ns;                              /* of the device, in ops whose arithmetic is known */
 };
 
-static int collect(const struct study *s, struct row *rows, struct counted *c)
+/* own: on a CPU, the time of each op without what is inside and without the profiler; else NULL. */
+static int collect(const struct study *s, const double *own, struct row *rows, struct counted *c)
 {
     int n = 0;
     for (int32_t i = 0; i < s->v->n_host; i++) {
@@ -222,12 +227,12 @@ static int collect(const struct study *s, struct row *rows, struct counted *c)
         int32_t kernel = -1;
         if (e->kind != EVENT_HOST_OP || e->args < 0 || s->v->trace->args[e->args].dims < 0 || !study_has(s, i))
             continue;
-        const double ns = launched_ns(s, i, &kernel);
+        const double ns = own ? own[i] : launched_ns(s, i, &kernel);
         const struct work w = ns > 0 ? work_of(s, i) : (struct work){0};
         if (!(w.flops > 0) && !(w.bytes > 0))
             continue;
         const struct event_args *a = &s->v->trace->args[e->args];
-        rows[n] = (struct row){e->name, a->dims, a->types, i, 1, ns, w, w.flops > 0 ? peak_of(s, kernel) : -1, !(w.flops > 0) && multiplies(s, kernel)};
+        rows[n] = (struct row){e->name, a->dims, a->types, i, 1, ns, w, w.flops > 0 ? peak_of(s, i, kernel) : -1, !(w.flops > 0) && multiplies(s, i, kernel)};
         if (rows[n].peak >= 0 && !is_again(s, i))
             c->flops[rows[n].peak] += w.flops;
         c->ns += rows[n].peak >= 0 ? ns : 0;
@@ -281,16 +286,29 @@ static void sum_device(const struct study *s, double *all_ns, double *products_n
         if (launch < 0 || !replay_covers(s->replay, view_event(v, launch)->start_ns))
             continue;
         *all_ns += (double)view_event(v, d)->duration_ns;
-        *products_ns += multiplies(s, d) ? (double)view_event(v, d)->duration_ns : 0;
+        *products_ns += multiplies(s, launch, d) ? (double)view_event(v, d)->duration_ns : 0;
+    }
+}
+
+/* The same of a CPU's ops. */
+static void sum_ops(const struct study *s, const double *own, double *all_ns, double *products_ns)
+{
+    *all_ns = *products_ns = 0;
+    for (int32_t i = 0; i < s->v->n_host; i++) {
+        *all_ns += own[i];
+        *products_ns += study_has(s, i) && multiplies(s, i, -1) ? own[i] : 0;
     }
 }
 
 /* Where much of what multiplies has no known arithmetic, MFU is a lower bound; where that is most of it, it says nothing. */
-static void fill_mfu(struct study *s, const struct counted *c)
+static void fill_mfu(struct study *s, const double *own, const struct counted *c)
 {
     struct diagnosis *d = s->d;
     double all, products;
-    sum_device(s, &all, &products);
+    if (own)
+        sum_ops(s, own, &all, &products);
+    else
+        sum_device(s, &all, &products);
     const double uncounted = fmax(products - c->ns, 0);
     d->mfu_percent = -1;
     d->mfu_at_least = uncounted > UNCOUNTED * all;
@@ -309,17 +327,26 @@ static int devices_with_work(const struct study *s)
     return n > 1 ? n : 1;
 }
 
+static struct device_peak cpu_peak(const struct diagnose_options *o)
+{
+    struct device_peak peak = {.gbps = o ? o->cpu.gbps : 0};
+    peak.tflops[PEAK_F32] = o ? o->cpu.f32_tflops : 0;
+    peak.tflops[PEAK_16] = o ? o->cpu.bf16_tflops : 0;
+    return peak;
+}
+
 void study_roofline(struct study *s, const struct diagnose_options *o)
 {
     static const char *const numbers[] = {"f32", "TF32", "16 bits"};
     struct diagnosis *d = s->d;
-    struct device_peak peak = device_peak(d->device);
+    double *own = study_on_cpu(s) ? study_work_ns(s) : NULL;
+    struct device_peak peak = own ? cpu_peak(o) : device_peak(d->device);
     struct counted c = {0};
     const double *flops = c.flops;
     if (o && o->peak_gbps > 0)
         peak.gbps = o->peak_gbps;
-    struct row *rows = xcalloc((size_t)s->replay->n_ops + 1, sizeof *rows);
-    const int n = merge(rows, collect(s, rows, &c));
+    struct row *rows = xcalloc((size_t)(own ? s->v->n_host : s->replay->n_ops) + 1, sizeof *rows);
+    const int n = merge(rows, collect(s, own, rows, &c));
     d->n_roofs = n < MOST_ROOFS ? n : MOST_ROOFS;
     d->roofs = arena_alloc(&d->arena, (size_t)(d->n_roofs + 1) * sizeof *d->roofs);
     for (int i = 0; i < d->n_roofs; i++)
@@ -331,5 +358,6 @@ void study_roofline(struct study *s, const struct diagnose_options *o)
     d->products_flops = per_step(s, flops[0] + flops[1] + flops[2]);
     d->peaks = (struct trace_peaks){o && o->peak_tflops > 0 ? o->peak_tflops : d->products_flops > 0 ? peak.tflops[most] : 0, peak.gbps, devices_with_work(s),
                                     d->products_flops > 0 ? numbers[most] : NULL, o && (o->peak_tflops > 0 || o->peak_gbps > 0)};
-    fill_mfu(s, &c);
+    fill_mfu(s, own, &c);
+    free(own);
 }

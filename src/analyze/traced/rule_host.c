@@ -14,6 +14,7 @@ static const double SERIAL = 0.05;          /* of the step, from which on such s
 static const double ONE_PLACE = 0.1;        /* of the step: one stretch so long is a cause, many short ones are what slow hosts look like */
 static const double NOTICED = 0.05;         /* of them, that one name takes to be told */
 static const double REPLAYED = 0.15;        /* of the host's time stays when the step is one graph or compiled */
+static const double ONCE = 0.5;             /* of such stretches, in one of them */
 enum { LEAST_LAUNCHES = 50 };               /* per step, below which launching is not the matter */
 
 static bool is_idle(const struct study *s)
@@ -49,15 +50,17 @@ static bool is_named(const struct study *s, const struct holders *h)
     return h->n && h->at[0].name && per_step(s, h->at[0].ns) >= SERIAL * s->base_ns && strncmp(h->at[0].name, "Optimizer.", 10);
 }
 
-/* Without a device nothing idles: what is done between ops is time that the ops do not have. */
+/* Without a device nothing idles: what is done between ops is time that the ops do not have. One stretch of several steps that is longer than
+ * all others together is a moment in which the machine did something else. */
 static bool trace_of_cpu(struct study *s, struct charge *c, const struct holders *h, const char *names)
 {
-    if (per_step(s, h->all_ns) < SERIAL * s->base_ns)
+    if (per_step(s, h->all_ns) < SERIAL * s->base_ns || (s->replay->n_steps > 2 && h->longest_ns > ONCE * h->all_ns))
         return false;
+    const bool named = h->n && h->at[0].name && strncmp(h->at[0].name, "Optimizer.", 10) != 0;
     c->finding.cause = "Python and what it calls outside of PyTorch's ops take a part of the step, in which no op works";
     c->finding.fix = study_text(s, "# %.120s: do it in the loader's workers, in a process beside the step, or less often\n"
                                 "loader = DataLoader(dataset, batch_size=B, num_workers=spare)      # spare: cores that no thread of the step needs; what is done per batch, in its collate_fn",
-                                h->n && h->at[0].name ? h->at[0].name : "what the loop does between ops");
+                                named ? h->at[0].name : "what the loop does between ops");
     c->finding.evidence = study_text(s, "long stretches outside of ops per step: %s, which take %s per step beyond what is usual, as recorded%s%s",
                                      study_number(s, per_step(s, h->stretches)), study_us(s, per_step(s, h->all_ns)), *names ? ", in " : "", names);
     return true;

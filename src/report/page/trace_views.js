@@ -19,14 +19,16 @@ function rooflineOps() {
     absent("peaks");
     return;
   }
-  const p = data.peaks, peak = [known(p.tflops) && `${count(p.tflops)} TFLOP/s` + (p.numbers ? ` (${p.numbers})` : ""), known(p.gbps) && `${count(p.gbps)} GB/s`]
+  const onDevice = data.gpu !== null && data.gpu.total_us > 0, scale = onDevice ? 1 : 1000, rate = (onDevice ? "T" : "G") + "FLOP/s";
+  if (!onDevice) to.select("h2").text("Ops against the CPU's peaks");
+  const p = data.peaks, peak = [known(p.tflops) && `${count(p.tflops * scale)} ${rate}` + (p.numbers ? ` (${p.numbers})` : ""), known(p.gbps) && `${count(p.gbps)} GB/s`]
     .filter(x => x).join(", ");
-  note(to, "Ops on tensors of equal shapes, per step; arithmetic and bytes follow from recorded shapes, time is that of what an op launched itself. " +
-    (peak ? `The device's peaks${p.given ? ", as given" : ""}: ${peak}.` : "The device's peaks are not known; --peak-tflops and --peak-gbps give them.") +
+  note(to, "Ops on tensors of equal shapes, per step; arithmetic and bytes follow from recorded shapes, time is that of what an op launched itself, on a CPU its own without what is inside. " +
+    (peak ? `The ${onDevice ? "device" : "CPU"}'s peaks${p.given ? ", as given" : ""}: ${peak}.` : "The peaks are not known; --peak-tflops and --peak-gbps give them.") +
     (known(data.mfu_percent) ? ` The step's products reach ${data.mfu_at_least ? "at least " : ""}${count(data.mfu_percent)} % of the peak${p.devices > 1 ? ` of ${p.devices} devices` : ""} (MFU).` : ""));
   sortableTable(to, {views: {all: {rows: data.roofline, tip: r => [nameOf(r.op), [["shapes", r.shapes], ["types", r.types], ["calls", count(r.count)]]],
-    columns: [textColumn("op", "op"), cutColumn("shapes", "shapes"), numberColumn("device_us", "GPU", time, {bar: true}),
-              numberColumn("tflops", "TFLOP/s", count), numberColumn("gbps", "GB/s", count),
+    columns: [textColumn("op", "op"), cutColumn("shapes", "shapes"), numberColumn("device_us", onDevice ? "GPU" : "time", time, {bar: true}),
+              numberColumn("tflops", rate, x => count(known(x) ? x * scale : null)), numberColumn("gbps", "GB/s", count),
               numberColumn("percent_of_peak", "of the peak", x => percent(known(x) ? x / 100 : null)), textColumn("limit", "which is that of")]}},
     sort: "device_us", search: r => [r.op, r.shapes, r.types], placeholder: "filter: words of op, shapes, types", label: "Filter the ops",
     summary: () => ""});
