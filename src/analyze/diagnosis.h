@@ -95,6 +95,12 @@ struct trace_launches {                     /* calls that start work on the devi
 
 struct trace_point { double us, value; };   /* us: since the trace's first event */
 
+struct trace_phase {                        /* of a judged step, in the names and the order of a profile: data, forward, backward, ... */
+    const char *name;
+    double us, recorded_us;                 /* without the profiler; as recorded. They sum to those of the corrected view */
+    double busy_us;                         /* of both, the device's work; sums to device_us there */
+};
+
 struct trace_rank {
     int rank;                               /* -1: unknown */
     const char *path;
@@ -239,6 +245,9 @@ struct diagnosis {
     double mean_occupancy;                  /* of kernels weighted by time, percent; -1: unknown */
 
     struct corrected_view corrected;
+    struct trace_phase *iteration;          /* (n_iteration) of `corrected` */
+    int n_iteration;                        /* 0: the trace does not say which work is of which phase */
+    const char *iteration_note;             /* then: why; else NULL */
     struct finding *findings;               /* ranked by expected gain */
     int n_findings;
     struct plan_phase *phases;              /* (n_phases) empty ones left out; the last one's speedup is that of everything */

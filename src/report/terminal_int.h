@@ -39,6 +39,7 @@ void screen_put_answer(const struct screen *s, const char *label, const char *te
 /* A name, its bar, its time and its share of the whole; does not end the line. */
 void screen_put_part(const struct screen *s, const char *name, double us, double whole, const char *code);
 
+void screen_put_iteration(const struct screen *s, const struct diagnosis *d);           /* trace_iteration.c */
 void screen_put_collectives(const struct screen *s, const struct diagnosis *d);         /* trace_collectives.c */
 void screen_put_ranks(const struct screen *s, const struct profile *p);     /* ranks.c */
 void screen_put_run(const struct screen *s, const struct profile *p);       /* run_time.c */

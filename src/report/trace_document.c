@@ -188,7 +188,7 @@ json_t *report_trace_document(const struct diagnosis *d)
     json_t *listed = json_pack("{s:o,s:i,s:i,s:o,s:o,s:o,s:o}", "odd_steps", odd_steps(d), "steps_total", d->n_steps, "steps_shown", diagnosis_shown_steps(d), "steps_note",
                                *note ? json_string(note) : json_null(), "recorded_note", *recorded_note ? json_string(recorded_note) : json_null(), "no_op_share", N(d->no_op_share), "ops_note",
                                *ops_note ? json_string(ops_note) : json_null());
-    json_t *more = json_pack("{s:o,s:o,s:o,s:o,s:o}", "ranks", ranks(d), "collectives", report_trace_collectives(d), "launches",
+    json_t *more = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "iteration", report_trace_iteration(d), "iteration_note", W(d->iteration_note), "ranks", ranks(d), "collectives", report_trace_collectives(d), "launches",
                              launches(&d->launches), "kinds", kinds(d), "warnings", warnings(d));
     json_t *tables = json_pack("{s:o,s:i,s:o,s:i,s:o,s:o,s:o,s:o}", "kernels", kernels(d), "kernels_left_out",
                                d->n_kernels - at_most(d->n_kernels), "ops", ops(d), "ops_left_out",

@@ -160,6 +160,7 @@ enum status report_trace_write_markdown(const struct diagnosis *d, FILE *to, str
     report_baseline_markdown(to, d->baseline);
     report_markdown_watched(to, d);
     report_markdown_plan(to, &plan);
+    report_markdown_iteration(to, d);
     put_split(to, d);
     put_steps(to, d);
     put_gpu(to, d);

@@ -303,6 +303,7 @@ void report_trace_print_terminal(const struct diagnosis *d, FILE *to, bool color
     put_title(&s, d);
     put_views(&s, d);
     screen_put_watched(&s, d);
+    screen_put_iteration(&s, d);
     put_split(&s, d);
     put_idle(&s, d);
     put_lines(&s, d);

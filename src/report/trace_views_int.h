@@ -19,6 +19,11 @@ struct rate_unit report_rate_unit(const struct diagnosis *d);
 char *report_mfu_words(const struct diagnosis *d);              /* "41.2 % of 989 TFLOP/s (16 bits), ..."; NULL: unknown. free() it */
 void report_trace_markdown_views(FILE *to, const struct diagnosis *d);
 
+/* ---- trace_iteration.c ---- */
+
+json_t *report_trace_iteration(const struct diagnosis *d);      /* a list, empty where phases are not known */
+void report_markdown_iteration(FILE *to, const struct diagnosis *d);
+
 /* ---- baseline.c ---- */
 
 json_t *report_baseline_json(const struct baseline *b);         /* null without one */

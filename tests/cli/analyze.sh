@@ -50,7 +50,7 @@ trace >small.json
 ok analyze small.json
 [ ! -s err ] || fail "something was said: $(cat err)"
 grep -q '^small · Test GPU · 2 steps, 2 kernels each$' out || fail "the first line: $(head -1 out)"
-for part in 'Step split' 'GPU idle' 'Top kernels' 'Top ops' Findings '  host wait' '  launches ' gemm_kernel aten::item host-sync \
+for part in Iteration '  forward ' 'Step split' 'GPU idle' 'Top kernels' 'Top ops' Findings '  host wait' '  launches ' gemm_kernel aten::item host-sync \
     'as recorded' 'without profiler'; do
     grep -qF -- "$part" out || fail "no '$part' in: $(cat out)"
 done
@@ -64,6 +64,10 @@ json whole.json 'j["device"] == "Test GPU" and [s["step"] for s in j["steps"]] =
 json whole.json 'all((s["total_us"], s["kernel_us"], s["memcpy_us"], s["memset_us"], s["comm_us"], s["runtime_us"],
     s["dataloader_us"], s["cpu_us"], s["other_us"]) == (1000, 350, 5, 0, 0, 65, 0, 100, 480) for s in j["steps"])'
 json whole.json '(j["gpu"]["busy_us"], j["gpu"]["idle_us"], j["gpu"]["total_us"]) == (710, 665, 1375)'
+json whole.json '[p["name"] for p in j["iteration"]] == ["data", "forward", "backward", "optimizer", "evaluation", "other", "communication"] and not j["iteration_note"]'
+json whole.json 'all(abs(sum(p[part] for p in j["iteration"]) - j["corrected"][whole]) < 1e-6 for part, whole in
+    (("us", "step_us"), ("recorded_us", "recorded_us"), ("busy_us", "device_us")))'
+json whole.json '[p["busy_us"] for p in j["iteration"]] == [0, 350, 0, 0, 0, 5, 0]'
 json whole.json 'all(set(f) >= {"rule", "severity", "share", "expected_speedup", "where", "cause", "fix", "evidence"} for f in j["findings"])'
 json whole.json '"host-sync" in [f["rule"] for f in j["findings"]]'
 json whole.json '[f["expected_speedup"] for f in j["findings"]] == sorted([f["expected_speedup"] for f in j["findings"]])[::-1]'

@@ -29,7 +29,10 @@ def check_first_screen(b):
 
 
 def check_charts(b, data):
-    check("parts of the mean step", b.value("document.querySelectorAll('#iteration .bar')[0].children.length"), 8)
+    check("phases", b.value("[...document.querySelectorAll('#iteration .bar')[0].children].map(e => e.textContent)"),
+          ["data", "forward", "backward", "optimizer", "other", "communication"])
+    check("phases as recorded, and the GPU's part", b.value("[1, 2].map(i => document.querySelectorAll('#iteration .bar')[i].children.length)"), [6, 5])
+    check("parts of the mean step", b.value("document.querySelectorAll('#iteration .bar')[3].children.length"), 8)
     check("columns of the steps", b.value("[...document.querySelectorAll('#iteration svg rect')].filter(r => +r.getAttribute('height') > 0.5).length"),
           lambda n: n >= 7 * len(data["steps"]))
     check("busy and idle", b.value("document.querySelectorAll('#gpu .bar')[0].children.length"), 4)

@@ -109,6 +109,12 @@ static void report_json_says_what_the_diagnosis_says(void **state)
     assert_number(j, "corrected.recorded_us", 20750);
     assert_number(j, "corrected.slowdown", 20750.0 / 15200);
     assert_true(json_is_false(at(j, "corrected.given")));
+    assert_string_equal(words(j, "iteration.1.name"), "forward");
+    assert_number(j, "iteration.1.us", 4900);
+    assert_number(j, "iteration.1.share", 4900.0 / 15200);
+    assert_number(j, "iteration.1.recorded_us", 6900);
+    assert_number(j, "iteration.1.busy_us", 3450);
+    assert_true(json_is_null(at(j, "iteration_note")));
     assert_number(j, "kernels.0.occupancy_percent", 41.5);
     assert_true(json_is_null(at(j, "kernels.2.occupancy_percent")));
     assert_string_equal(words(j, "kernels.2.op"), "c10d::allreduce_");
@@ -337,6 +343,11 @@ static void markdown_has_the_numbers(void **state)
     assert_has(md, d->headline);
     assert_has(md, "| step as recorded | 20.8 ms (mean of 4 steps) |");
     assert_has(md, "| step without the profiler | 15.2 ms (13.8 ms to 16.9 ms), estimated |");
+    assert_has(md, "## Iteration, without the profiler, of rank 0\n");
+    assert_has(md, "| phase | time | share | | GPU busy | as recorded |\n");
+    assert_has(md, "| forward | 4.90 ms | 32.2 % |");
+    assert_has(md, " | 3.45 ms | 6.90 ms |\n");
+    assert_has_not(md, "| evaluation |");
     assert_has(md, "| kernel | 9.34 ms | 45.0 % |");
     assert_has(md, "| idle: waits for the host | 29.0 ms | 36.2 % |");
     assert_has(md, "Communication 4.96 ms, of which 3.60 ms (72.6 %) is not hidden");

@@ -137,6 +137,31 @@ static void the_screen_says_what_the_diagnosis_says(void **state)
     free(t);
 }
 
+static void the_iteration_has_its_phases(void **state)
+{
+    (void)state;
+    struct trace_phase phases[] = {{"data", 0, 0, 0}, {"forward", 9500, 12200, 8100}, {"backward", 20000, 26000, 16000}};
+    struct sample s = sample_make();
+    s.d.iteration = phases;
+    s.d.n_iteration = 3;
+    char *t = screen(&s, false);
+    assert_has(t, "\nIteration; time in which the GPU is idle goes to the phase that the host is in\n  without profiler         time    share     GPU busy    as recorded\n"
+                  "  forward               9.50 ms   32.2 %      8.10 ms        12.2 ms\n"
+                  "  backward              20.0 ms   67.8 %      16.0 ms        26.0 ms\n\nStep split");
+    free(t);
+    s.d.gpu.total_us = 0;
+    s.d.n_ranks = 2;
+    t = screen(&s, false);
+    assert_has(t, "\nIteration, of the first rank\n");
+    assert_has(t, "  forward               9.50 ms   32.2 %        12.2 ms\n");
+    free(t);
+    s.d.n_iteration = 0;
+    s.d.iteration_note = "no op of a model is in the trace";
+    t = screen(&s, false);
+    assert_has(t, "  – no op of a model is in the trace\n");
+    free(t);
+}
+
 static void several_devices_are_said_to_count_together(void **state)
 {
     (void)state;
@@ -525,6 +550,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_screen_says_what_the_diagnosis_says),
+        cmocka_unit_test(the_iteration_has_its_phases),
         cmocka_unit_test(several_devices_are_said_to_count_together),
         cmocka_unit_test(the_recorded_step_says_which_steps_it_is_of),
         cmocka_unit_test(a_cost_that_rounds_to_nothing_is_not_told),

@@ -124,6 +124,14 @@ static inline void traced_tables(struct diagnosis *d)
     d->n_kinds = sizeof kinds / sizeof *kinds;
 }
 
+static inline void traced_iteration(struct diagnosis *d)
+{
+    static const struct trace_phase phases[] = {{"data", 900, 1450, 150}, {"forward", 4900, 6900, 3450}, {"backward", 7300, 9300, 6100},
+                                                {"optimizer", 1500, 2100, 1250}, {"evaluation", 0, 0, 0}, {"other", 150, 550, 0}, {"communication", 450, 450, 450}};
+    d->iteration = arena_copy(&d->arena, phases, sizeof phases);
+    d->n_iteration = sizeof phases / sizeof *phases;
+}
+
 static inline void traced_over_time(struct diagnosis *d)
 {
     const double whole = traced_start_us(TRACED_STEPS);
@@ -210,6 +218,7 @@ static inline struct diagnosis *traced_diagnosis(void)
                                            .host_us = 14600, .device_us = 11400, .cost_per_event_us = 4.2,
                                            .events_per_step = 1320, .idle_us = 3800, .recorded_idle_us = 9350};
     d->mean_occupancy = 52.4;
+    traced_iteration(d);
     traced_tables(d);
     traced_over_time(d);
     traced_ranks(d);

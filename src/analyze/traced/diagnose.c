@@ -217,6 +217,7 @@ static enum status judge(struct diagnosis *d, const struct view *v, const struct
     study_roofline(&s, options);
     study_modules(&s);
     study_frames(&s);
+    study_iteration(&s);
     study_release(&s);
     replay_release(&r);
     return st;

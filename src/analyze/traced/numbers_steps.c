@@ -58,12 +58,9 @@ static struct window *make_windows(const struct view *v)
     struct window *windows = xcalloc((size_t)v->n_steps, sizeof *windows);
     int64_t before = INT64_MIN;
     for (int i = 0; i < v->n_steps; i++) {
-        const struct step_window *w = &v->steps[i];
-        before = w->gap_end_ns > before ? w->gap_end_ns : before;
-        const int64_t start = w->start_ns > before ? w->start_ns : before;
-        const int64_t end = w->device_end_ns > w->end_ns ? w->device_end_ns : w->end_ns;
-        windows[i].start_ns = start;
-        windows[i].end_ns = before = end > start ? end : start;
+        const struct span span = view_step_span(&v->steps[i], &before);
+        windows[i].start_ns = span.start_ns;
+        windows[i].end_ns = span.end_ns;
     }
     return windows;
 }

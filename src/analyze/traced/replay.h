@@ -41,7 +41,6 @@ struct replay_cost {
     double loader;          /* on the time spent waiting for data; usually 1 */
 };
 
-struct span { int64_t start_ns, end_ns; };
 struct spans {
     struct span *at;                        /* (n) by start, apart from each other */
     int n;

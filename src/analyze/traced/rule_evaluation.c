@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/traced/phases.h"
 #include "analyze/traced/rules.h"
 
 enum { LEAST_OPS = 4 };                     /* products, norms and attentions of a forward pass */
@@ -257,6 +258,20 @@ static bool is_with_every_forward(const struct stretches *l)
     return l->forwards > 1 && unread > 1 && 2 * unread >= l->forwards && read + unread >= l->forwards - 1;
 }
 
+static bool is_of_frozen(const struct stretch *x, bool with_every_forward) { return x->frozen || (with_every_forward && !x->read); }
+
+void study_evaluations(const struct study *s, void (*each)(void *context, int32_t first, int32_t end), void *context)
+{
+    if (!s->trains)
+        return;
+    struct stretches l = find_stretches(s);
+    const bool every = is_with_every_forward(&l);
+    for (int i = 0; i < l.n; i++)
+        if (!is_of_frozen(&l.at[i], every))
+            each(context, l.at[i].first, l.at[i].end);
+    free(l.at);
+}
+
 struct passes {
     int evaluations, frozen, recorded;      /* stretches; of evaluations, those that record gradients */
     int ops[2];                             /* products, norms and attentions: of evaluations, of frozen networks */
@@ -286,7 +301,7 @@ static struct passes find_passes(const struct study *s, struct charge *c)
     struct stretches l = find_stretches(s);
     const bool every = is_with_every_forward(&l);
     for (int i = 0; i < l.n; i++)
-        add_pass(s, c, &p, &l.at[i], l.at[i].frozen || (every && !l.at[i].read));
+        add_pass(s, c, &p, &l.at[i], is_of_frozen(&l.at[i], every));
     free(l.at);
     return p;
 }

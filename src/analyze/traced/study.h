@@ -210,6 +210,7 @@ struct diagnose_options;
 void study_roofline(struct study *s, const struct diagnose_options *options);   /* roofs, peaks, mfu; roofline.c */
 void study_modules(struct study *s);        /* modules; modules.c */
 void study_frames(struct study *s);         /* frames; modules.c */
+void study_iteration(struct study *s);      /* iteration; phases_time.c */
 bool study_is_range(const struct study *s, int32_t host);      /* an annotation that the user made; where.c */
 enum { PEAK_F32 = 0, PEAK_TF32 = 1, PEAK_16 = 2 };
 struct device_peak { double tflops[3], gbps; };                 /* vendor's, dense; 0: unknown */

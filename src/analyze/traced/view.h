@@ -24,6 +24,8 @@ enum call_kind {
     CALL_FREE, CALL_HOST_ALLOC, CALL_EVENT_RECORD, CALL_STREAM_WAIT
 };
 
+struct span { int64_t start_ns, end_ns; };
+
 struct step_window {
     int64_t number;
     int64_t start_ns, end_ns;               /* of the mark on the host */
@@ -111,6 +113,9 @@ int32_t view_op_around(const struct view *v, int32_t host);
 int32_t view_op_of(const struct view *v, int32_t device_event);
 /* Whether the host waits for the device in a call: synchronisations, and copies that return when they are done. */
 bool view_call_waits(const struct view *v, int32_t host);
+/* When a step is, as its parts are counted: from its mark, or the end of the step before where that is later (where its mark is missing, of what it
+ * launched), to its mark's end or that of the last device event that was launched in it. `before_ns`: INT64_MIN before the first. */
+struct span view_step_span(const struct step_window *w, int64_t *before_ns);
 /* (n_tracks) of each stream the first one of the same device. The caller frees. */
 int16_t *view_devices(const struct view *v);
 /* Whether an event of the host, or the launch of one of the device where it is known, begins in the host's part of a step. */

@@ -102,6 +102,15 @@ static bool any_launch(const struct view *v)
     return false;
 }
 
+struct span view_step_span(const struct step_window *w, int64_t *before_ns)
+{
+    const int64_t before = w->gap_end_ns > *before_ns ? w->gap_end_ns : *before_ns;
+    const int64_t start = w->start_ns > before ? w->start_ns : before;
+    const int64_t end = w->device_end_ns > w->end_ns ? w->device_end_ns : w->end_ns;
+    *before_ns = end > start ? end : start;
+    return (struct span){start, *before_ns};
+}
+
 void view_mark_steps(struct view *v)
 {
     struct event *events = v->trace->events;

@@ -6,6 +6,9 @@ const stepParts = [
   {key: "cpu_us", name: "CPU op", color: "--c2"}, {key: "other_us", name: "other", color: "--gap", hatched: true},
 ];
 
+/* The phases of an iteration, in the colours of a profile. */
+const phaseColors = {data: "--c4", forward: "--c0", backward: "--c1", optimizer: "--c2", evaluation: "--c7", communication: "--c3"};
+
 /* The kinds with the most time have colours of their own. */
 const KIND_COLORS = 8;
 const kindRank = new Map(data.kinds.map((k, i) => [k.name, i]));

@@ -33,12 +33,28 @@ function stepsTable(to) {
     .data(s => columns.map(k => k[1](s))).enter().append("td").text(x => x);
 }
 
+/* What a step is made of, as people think of it; the parts below are what is active. */
+function phases(to) {
+  if (!data.iteration.length) {
+    if (data.iteration_note) note(to, `Phases: – (${data.iteration_note}).`);
+    return;
+  }
+  const onDevice = data.gpu.total_us > 0, color = p => phaseColors[p.name] || "--other";
+  const bar = (label, key) => stackedBar(to, label, data.iteration.map(p => ({name: p.name, us: p[key], color: color(p)})));
+  if (data.ranks.length > 1) note(to, `Phases are of ${data.trace.rank === null ? "the first rank" : "rank " + data.trace.rank}.`);
+  if (onDevice) note(to, "A moment goes to the phase whose work the GPU does; where it does none, to the phase that the host is in.");
+  bar("Phases, without the profiler", "us");
+  bar("Phases, as recorded", "recorded_us");
+  if (onDevice) bar("Of them the GPU is busy", "busy_us");
+}
+
 function split() {
   const to = part("iteration"), m = data.mean_step;
   if (!data.steps.length) {
     note(to, "The trace has no step.");
     return;
   }
+  phases(to);
   note(to, "As recorded. Parts do not overlap: each moment goes to the first one that is active, in this order, so that host " +
     "work counts only while the GPU does nothing." +
     (data.trace.step_marks ? "" : " The trace has no step marks; " + (data.trace.steps_by ? `steps are told by ${data.trace.steps_by}`
