@@ -1,6 +1,7 @@
 /* hone doctor: what this machine is, what it reaches, and whether a config is all right on it. */
 #include <hwloc.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -83,6 +84,9 @@ struct check {
     bool has_fit;
     struct doctor_fit fit;
     struct doctor_data data;
+    int64_t checkpoints;        /* that the run writes */
+    int64_t given_steps;        /* as the config has them, before they were counted for epochs and domains */
+    struct doctor_time time;
 };
 
 static void add(struct check *k, bool problem, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -97,8 +101,26 @@ static void add(struct check *k, bool problem, const char *format, ...)
     k->problem[k->n++] = problem;
 }
 
-/* Of one of the ranks that were started, if there are several. */
-static void check_memory(struct check *k, const struct config *c, const struct doctor_ranks *r)
+/* While one is written, those that are kept are there. */
+static void check_checkpoints(struct check *k, const struct config *c, double bytes, double free_bytes)
+{
+    char one[32], all[32], room[32];
+    const int64_t n = k->checkpoints <= c->checkpoint.keep ? k->checkpoints : c->checkpoint.keep + 1;
+    const double most = (double)n * bytes;
+    if (!(free_bytes > 0))
+        return;                             /* not known */
+    human_bytes(bytes, one);
+    human_bytes(most, all);
+    human_bytes(free_bytes, room);
+    const char *advice = most <= free_bytes ? "" : n > 1 ? "; try a smaller checkpoint.keep, or --out on another disk" : "; try --out on another disk";
+    if (n == 1)
+        add(k, most > free_bytes, "checkpoints: one, of %s; %s are free here%s", one, room, advice);
+    else
+        add(k, most > free_bytes, "checkpoints: %s each; %lld, as many as are there at once, take %s of %s that are free here%s", one, (long long)n, all, room, advice);
+}
+
+/* Of one of the ranks that were started, if there are several. False: it does not fit. */
+static bool check_memory(struct check *k, const struct config *c, const struct doctor_ranks *r, double free_disk_bytes)
 {
     struct step_plan plan;
     struct error err;
@@ -108,7 +130,7 @@ static void check_memory(struct check *k, const struct config *c, const struct d
         snprintf(each, sizeof each, " on each of %d ranks", r->links.ranks);
     if ((ranks ? train_plan_rank(&plan, c, r->links.ranks, r->links.machines, &err) : train_plan_step(&plan, c, &err)) != OK) {
         add(k, true, "memory: %.200s", err.text);
-        return;
+        return false;
     }
     human_bytes(plan.bytes + plan.beside, need);
     human_bytes((double)train_available_bytes(c), have);
@@ -116,6 +138,9 @@ static void check_memory(struct check *k, const struct config *c, const struct d
         plan.fits ? "" : "; try a smaller train.batch_size or model.seq");
     if (train_memory_warning(c, plan.bytes, words))
         add(k, true, "%s", words);
+    if (!r->there)                          /* of ranks, each may hold a part */
+        check_checkpoints(k, c, plan.kept, free_disk_bytes);
+    return plan.fits;
 }
 
 static void check_fit(struct check *k, const struct config *c)
@@ -127,14 +152,15 @@ static void check_fit(struct check *k, const struct config *c)
         add(k, false, "batch: %.300s", memory_fit_words(&k->fit.size[i], &c->train, words));
 }
 
-/* Against the peaks of the device that it runs on; nothing is said where they are not known. Steps that are so fast need the most of a disk. */
-static void check_time(struct check *k, const struct config *c, const struct program *p, const struct machine *m)
+/* Against the peaks of the device that it runs on; nothing is said where they are not known. Steps that are so fast need the most of a disk. Returns the ms of
+ * such a step; 0: not known. */
+static double check_floor(struct check *k, const struct config *c, const struct program *p, const struct machine *m)
 {
     char floor[32], work[32], least[32], words[DATA_WORDS];
     struct peaks peaks = m->peaks;
     struct error err;
     if (c->device == DEVICE_CUDA && (known_peaks(c, &peaks, NULL, &err) != OK || !peaks_has(&peaks, NUMBERS_F32)))
-        return;
+        return 0;
     const double flops = model_step_flops(p, &c->model, c->train.batch_size * c->train.accumulate);
     const struct products_peak peak = program_peak(p, &peaks);
     const double ms = flops / peak.gflops / 1e6;
@@ -147,6 +173,20 @@ static void check_time(struct check *k, const struct config *c, const struct pro
         const bool slow = doctor_data_words(&k->data, doctor_data_need(&k->data, c, ms, m->free_memory_bytes), words);
         add(k, slow, "%s", words);
     }
+    return ms;
+}
+
+static void check_run(struct check *k, struct config *c, double least_ms)
+{
+    const int64_t counted = c->train.steps;
+    char words[TIME_WORDS];
+    struct progress bar = {0};
+    tell(&bar, "timing steps");
+    c->train.steps = k->given_steps;
+    doctor_read_time(&k->time, c, least_ms);
+    c->train.steps = counted;
+    progress_clear(&bar);
+    add(k, k->time.none.status != OK, "%s", doctor_time_words(&k->time, words));
 }
 
 static void check_settings(struct check *k, const struct config *c, const struct machine *m)
@@ -188,7 +228,9 @@ static enum status check_data(struct check *k, struct config *c, struct error *e
         dataset_free(d);
         return err->status;
     }
+    k->given_steps = c->train.steps;
     const int64_t steps = c->train.steps = counts.total * config_stages(c);
+    k->checkpoints = train_checkpoints(c->checkpoint.every, counts.per_epoch, steps);
     add(k, false, "data: %lld training sample%s; %lld step%s each %.2f times", (long long)samples, samples == 1 ? "" : "s", (long long)steps, steps == 1 ? " sees" : "s see",
         (double)steps * (double)per_step / (double)samples);
     if (c->eval.every.n && !dataset_samples(d, SPLIT_VAL))
@@ -214,9 +256,11 @@ static enum status check_config(struct check *k, struct config *c, const struct 
         human_count((double)program_parameters(p), params);
         add(k, false, "model: %s parameters, %.0f ops per step", params, program_runs_per_step(p));
         add(k, false, "passes: %s", train_passes_text(places, passes));
-        check_memory(k, c, &m->ranks);
+        const bool fits = check_memory(k, c, &m->ranks, m->free_disk_bytes);
         check_fit(k, c);
-        check_time(k, c, p, m);
+        const double least_ms = check_floor(k, c, p, m);
+        if (fits && least_ms > 0 && !m->ranks.there && k->given_steps)
+            check_run(k, c, c->threads && c->device != DEVICE_CUDA ? least_ms * fmax(1, (double)m->peaks.threads / (double)c->threads) : least_ms);
         check_settings(k, c, m);
     }
     program_free(p);
@@ -289,7 +333,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
     json_t *checks = json_array();
     for (int i = 0; i < k->n; i++)
         json_array_append_new(checks, json_pack("{s:b, s:o}", "problem", k->problem[i], "text", json_text(k->text[i])));
-    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+    json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                           "version", HONE_VERSION, "isa", cpu_isa_name(), "blas", cpu_blas_name(), "cpu", m->cpu.model, "cores",
                           m->cpu.cores, "usable_cores", m->cpu.usable, "bf16_products", cpu_has_bf16(), "bf16_by", cpu_bf16_name(),
                           "memory_bytes", json_whole(m->cpu.memory_bytes), "available_bytes", json_whole(m->free_memory_bytes), "peaks", "f32_gflops", m->peaks.gflops[NUMBERS_F32],
@@ -299,7 +343,7 @@ static enum status print_json(const struct machine *m, const struct check *k, co
                           m->peaks.copy_gb_per_s[1], "l3_gb_per_s", m->peaks.copy_gb_per_s[2], "copy_gb_per_s",
                           m->peaks.copy_gb_per_s[3], "gpu", m->gpu.none.status == OK ? json_text(m->gpu.device.name) : json_null(), "gpu_details",
                           doctor_gpu_json(&m->gpu), "links", doctor_ranks_json(&m->ranks), "largest_batch", k->has_fit ? doctor_fit_json(&k->fit) : json_null(), "config",
-                          c ? json_text(c->name) : json_null(), "checks", checks, "disk", doctor_disk_json(&m->disk, m->free_disk_bytes), "data_disk", doctor_data_json(&k->data), "pace", doctor_pace_json(&m->pace));
+                          c ? json_text(c->name) : json_null(), "checks", checks, "disk", doctor_disk_json(&m->disk, m->free_disk_bytes), "data_disk", doctor_data_json(&k->data), "pace", doctor_pace_json(&m->pace), "run", doctor_time_json(&k->time));
     return print_document(j, 12, err);
 }
 

@@ -48,6 +48,19 @@ static void print_floors(const struct view *v, const struct forgetting *f)
     fputs(known ? "\n" : "", v->to);
 }
 
+/* What of the config decides how fast and how steadily it trains, beside the passes; and keys that say nothing. */
+static void print_settings(const struct view *v)
+{
+    const struct config *c = v->config;
+    char idle[CONFIG_IDLE_WORDS];
+    fprintf(v->to, "how     products in %s, ", config_word("optimize.precision", (int)c->optimize.precision));
+    fprintf(v->to, c->train.clip > 0 ? "gradients clipped at a norm of %g, " : "gradients not clipped, ", c->train.clip);
+    fprintf(v->to, c->data.workers ? "%lld worker%s up to %lld batches ahead\n" : "batches made between steps\n", (long long)c->data.workers,
+            c->data.workers == 1 ? "" : "s", (long long)(c->data.workers * c->data.prefetch));
+    for (int at = 0; config_tell_idle(c, &at, idle);)
+        fprintf(v->to, "idle    %s\n", shown(idle));
+}
+
 static void on_start(void *context, const struct train_info *i)
 {
     struct view *v = context;
@@ -79,6 +92,7 @@ static void on_start(void *context, const struct train_info *i)
     human_bytes((double)i->memory.scratch, c);
     fprintf(v->to, i->memory.scratch ? ", inputs and tables %s, what kernels work in %s\n" : ", inputs and tables %s\n", a, c);
     fprintf(v->to, "passes  %s\n", i->passes);
+    print_settings(v);
     fprintf(v->to, "steps   %lld of %lld tokens", (long long)i->total_steps, (long long)i->tokens_per_step);
     if (i->domains->n)
         fprintf(v->to, ", %lld for each domain", (long long)i->domains->steps_each);

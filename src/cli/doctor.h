@@ -56,6 +56,19 @@ double doctor_data_need(const struct doctor_data *d, const struct config *c, dou
 bool doctor_data_words(const struct doctor_data *d, double need, char out[DATA_WORDS]);             /* true: it is too slow for that */
 json_t *doctor_data_json(const struct doctor_data *d);                                              /* null: not known */
 
+/* ---- doctor_time.c ---- */
+
+struct doctor_time {
+    bool known, long_steps;             /* long_steps: they were not timed, as that would take too long */
+    struct error none;                  /* why it is not known otherwise */
+    struct train_estimate run;
+};
+enum { TIME_WORDS = 500 };
+/* least_ms: what a step needs at the peak of the config's threads. */
+void doctor_read_time(struct doctor_time *t, const struct config *c, double least_ms);
+const char *doctor_time_words(const struct doctor_time *t, char out[TIME_WORDS]);
+json_t *doctor_time_json(const struct doctor_time *t);                                  /* null: not known */
+
 /* ---- doctor_pace.c ---- */
 
 /* Of the best that the cores have shown, just now: small products, and their clock; bf16 0: there are no such instructions. delayed_share: of the time

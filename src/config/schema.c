@@ -84,7 +84,7 @@ static const struct config_key rows[] = {
     INT(data.group,              "1",        1, 1024,      "batches whose samples are sorted by length among them, so that each has samples of like length"),
     WORD(data.pack,              "off",      packs,        "on: several samples share a row of seq tokens while training, and see nothing of each other"),
     INT(data.workers,            "2",        0, 256,       "threads that prepare batches; 0: none, load inline"),
-    INT(data.prefetch,           "2",        1, 1024,      "batches prepared ahead"),
+    INT(data.prefetch,           "2",        1, 1024,      "batches that each worker prepares ahead"),
 
     INT(train.batch_size,        "8",        1, 1 << 20,   "samples of one forward and backward pass; with several ranks, of all of them together"),
     INT(train.steps,             "2000",     1, INT32_MAX, "optimizer steps; not used when epochs is given"),

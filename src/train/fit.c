@@ -18,7 +18,8 @@ enum status train_plan_step(struct step_plan *out, const struct config *c, struc
         st = exec_plan(&m, p, b, err);
     if (st == OK) {
         const size_t available = b->available(b);
-        *out = (struct step_plan){.bytes = exec_memory_bytes(&m), .beside = (double)m.beside, .ops = program_runs_per_step(p)};
+        *out = (struct step_plan){.bytes = exec_memory_bytes(&m), .beside = (double)m.beside,
+                                  .kept = (double)(m.parameters + m.state - m.sums), .ops = program_runs_per_step(p)};
         out->fits = available == SIZE_MAX || out->bytes <= (double)available;
         if (out->bytes + out->beside > (double)available)
             out->beside = 0;            /* it is not there, and ops go one by one */

@@ -297,6 +297,7 @@ static enum status measure(struct measured *out, const struct config *asked, str
         s.counters = &counters;
         s.recorder = recorder_new(m.run->train, m.trace, 0);
         st = run_all(&s, err);
+        m.turn = s.turn;
         recorder_free(s.recorder);
     }
     if (st == OK) {

@@ -61,6 +61,12 @@ int64_t interval_steps(struct interval every, int64_t steps_per_epoch)
     return steps;
 }
 
+int64_t train_checkpoints(struct interval every, int64_t steps_per_epoch, int64_t steps)
+{
+    const int64_t apart = interval_steps(every, steps_per_epoch);
+    return apart ? steps / apart + (steps % apart > 0) : 1;
+}
+
 struct evaluations model_run_evaluations(const struct model_run *r, struct interval every)
 {
     return (struct evaluations){.steps = r->total_steps, .every = interval_steps(every, r->steps_per_epoch), .stage = r->stage_steps};

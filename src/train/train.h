@@ -138,6 +138,8 @@ enum status train_look(const struct config *c, int64_t seed, const char *out, bo
 /* How many steps a run over so many samples has; refused where they cannot be counted. */
 struct step_counts { int64_t per_epoch, total; };
 enum status train_count_steps(struct step_counts *out, const struct config_train *t, int64_t samples, struct error *err);
+/* How many checkpoints it writes in so many steps, the last one at its end. */
+int64_t train_checkpoints(struct interval every, int64_t steps_per_epoch, int64_t steps);
 
 /* The program of a training step of a configuration whose vocabulary is known, after its passes. places[PASSES_MAX] (may be
  * NULL) gets in how many places each pass changed something. The caller frees the program. */
@@ -151,6 +153,7 @@ enum status train_rank_program(struct program **out, const struct config *c, int
 struct step_plan {
     double bytes;                       /* parameters, state, inputs, workspace and scratch */
     double beside;                      /* more that a GPU uses where it is there, for ops that run side by side */
+    double kept;                        /* in a checkpoint: weights and state of the optimizer */
     double ops;                         /* per step */
     bool fits;                          /* in the memory that is free now */
 };
@@ -338,6 +341,7 @@ struct measured {
     struct pace *pace;                  /* (n): what the cores had right behind each; 0: not known */
     double *hidden;                     /* (n): of the bytes of those sums, the share that travelled before this rank's backward had ended */
     int n;
+    int64_t turn;                       /* steps of each of them */
     struct measured_rank *ranks;        /* (n_ranks), the same on every rank; 0: there is one, alone */
     int n_ranks;
     struct trace *trace;                /* as many steps with events, and one evaluation */
@@ -381,6 +385,16 @@ enum status measure_steps_traced(struct measured *out, const struct config *c, i
 double measured_evaluation_us(const struct measured *m);       /* per training step of the run, with the rows that it has there; 0: none; NAN: not known */
 const char *measured_data_warning(const struct measured *m, int i);         /* as dataset_warning */
 void measured_release(struct measured *m);
+
+/* How long the whole run takes here, without its checkpoints: from the median of some of its steps, at most `steps` turns of them and about so many
+ * seconds, and from a few batches of its evaluation. Where data.bucket makes rows shorter, from what is left of them. Trains nothing, and writes into no folder. */
+struct train_estimate {
+    int64_t timed;                      /* steps */
+    double step_s, evaluation_s, run_s;
+    int64_t steps, evaluations;         /* of the run */
+    double delayed_share;               /* of the time of the threads meanwhile, what other work had of the cores; below 0: not known */
+};
+enum status train_estimate(struct train_estimate *out, const struct config *c, int steps, double seconds, struct error *err);
 
 /* Are there more threads than cores? Then in words; else NULL. */
 enum { THREADS_WORDS = 128 };

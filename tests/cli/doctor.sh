@@ -20,6 +20,20 @@ json out 'j["pace"]["delayed_share"] is null or 0 <= j["pace"]["delayed_share"] 
 json out '[c["text"].split(" FLOP per step, at least ")[0][-2:] for c in j["checks"] if c["text"].startswith("time:")] == [" M"]'
 [ ! -s err ] || fail "doctor --json wrote to stderr: $(cat err)"
 
+# How long its run takes: as many steps and evaluations as train makes, and what they sum up to.
+json out 'j["run"]["steps"] == 20 and j["run"]["timed"] == 10 and j["run"]["step_ms"] > 0 and j["run"]["evaluation_ms"] > 0'
+json out 'abs(j["run"]["run_s"] * 1e3 - j["run"]["steps"] * j["run"]["step_ms"] - j["run"]["evaluations"] * j["run"]["evaluation_ms"]) < 1e-6'
+json out '["each; 2, as many as are there at once, take" in c["text"] for c in j["checks"] if c["text"].startswith("checkpoints:")] == [True]'
+cp out said
+ok train tiny.yaml --out counted
+json said "j['run']['evaluations'] == $(grep -c '"val_loss"' counted/metrics.jsonl)"
+sed 's/.*checkpoints: \([0-9.]*\) kB each.*/\1/; t; d' said >each
+python3 - "$(cat each)" "$(cat counted/checkpoints/step-00000020/*.safetensors | wc -c)" <<'PY' || fail "a checkpoint of tiny: $(cat each) kB said; $(ls -l counted/checkpoints/*)"
+import sys
+said, real = float(sys.argv[1]) * 1e3, float(sys.argv[2])
+sys.exit(not 0 <= real - said < 0.1 * real)         # names and sizes of tensors are beside them
+PY
+
 # Other work has the cores: the best of short products does not show it, what is said of now does.
 if grep -q '"delayed_share": [0-9]' out; then
     for i in $(seq $(($(nproc) * 2))); do
