@@ -276,6 +276,7 @@ struct diagnose_options {
     const double *rank_step_us;             /* (n) of each trace, measured in the program that was recorded; NULL: step_us of all */
     double peak_tflops, peak_gbps;          /* of the device; 0: as known by its name */
     struct cpu_reach { double f32_tflops, bf16_tflops, gbps; } cpu;     /* of the CPU that the trace was made on, measured; 0: not known */
+    bool on_cpu;                            /* the program is known to compute on the CPU */
 };
 
 /* Whether a trace holds anything to judge: marks of steps alone do not. */

@@ -88,7 +88,8 @@ char *report_mfu_words(const struct diagnosis *d)
     else if (d->n_roofs && d->mfu_at_least)
         fputs("not known", to);
     if (d->n_roofs && d->mfu_at_least)
-        fprintf(to, "; of %.0f %% of the device's time, in products, convolutions and attention, the arithmetic is not known", 100 * d->uncounted_share);
+        fprintf(to, "; of %.0f %% of the %s, in products, convolutions and attention, the arithmetic is not known", 100 * d->uncounted_share,
+                unit.cpu ? "time of ops" : "device's time");
     if (fclose(to) == 0 && size)
         return text;
     free(text);

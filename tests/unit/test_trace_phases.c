@@ -142,6 +142,46 @@ static void an_optimizer_in_a_hook_is_no_backward(void **state)
     judged_release(&j);
 }
 
+/* Lightning's, and what LBFGS needs: the step of the optimizer calls the model. */
+static void closure_step(struct traced *m, int64_t number)
+{
+    traced_begin(m, EVENT_ANNOTATION, "Optimizer.step#AdamW.step");
+    traced_begin(m, EVENT_ANNOTATION, "Optimizer.zero_grad#AdamW.zero_grad");
+    traced_op(m, "aten::zero_", 20);
+    traced_end(m);
+    forward_and_backward(m, number);
+    traced_op(m, "aten::addcdiv_", 80);
+    traced_end(m);
+}
+
+static void an_optimizer_with_a_closure_is_not_all_of_the_step(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    struct judged j = judged_steps(&m, closure_step);
+    assert_phases(&j.d, (struct expected){.forward = 320, .backward = 620, .optimizer = 20 + 85});
+    judged_release(&j);
+}
+
+/* A product between the last node and the optimizer leads to no backward pass. */
+static void conditioned_step(struct traced *m, int64_t number)
+{
+    op_of(m, "aten::linear", 100, number);
+    node(m, 200, number);
+    traced_op(m, "aten::mm", 60);
+    traced_op(m, "aten::mul", 10);
+    update(m, 80);
+}
+
+static void gradients_that_are_multiplied_are_of_the_optimizer(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    struct judged j = judged_steps(&m, conditioned_step);
+    assert_phases(&j.d, (struct expected){.forward = 100, .backward = 200, .optimizer = 150});
+    judged_release(&j);
+}
+
 static void prepared_step(struct traced *m, int64_t number)
 {
     traced_op(m, "aten::randint", 40);      /* what comes before the model makes its batch */
@@ -516,12 +556,30 @@ static void work_of_no_launch_is_not_told(void **state)
     assert_untold(&m, "which op launched what");
 }
 
+/* The host runs ahead, and of most of what the device does the launch is not known. */
+static void work_of_no_launch_beside_some_that_is_known_is_not_told(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    for (int i = 0; i < STEPS; i++) {
+        traced_step_begin(&m, i);
+        run_of(&m, "aten::linear", 30, 100 * i);
+        run_node(&m, 30, 100 * i);
+        traced_idle(&m, 900);
+        traced_at(&m, EVENT_KERNEL, "gemm", m.now_us - 800, 700);
+        traced_step_end(&m);
+    }
+    assert_untold(&m, "which op launched what");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_on_a_cpu_is_its_thread),
         cmocka_unit_test(passes_of_an_accumulated_gradient_add_up),
         cmocka_unit_test(an_optimizer_in_a_hook_is_no_backward),
+        cmocka_unit_test(an_optimizer_with_a_closure_is_not_all_of_the_step),
+        cmocka_unit_test(gradients_that_are_multiplied_are_of_the_optimizer),
         cmocka_unit_test(what_comes_before_the_model_is_data),
         cmocka_unit_test(ranges_named_after_phases_are_believed),
         cmocka_unit_test(inference_has_no_backward),
@@ -538,6 +596,7 @@ int main(void)
         cmocka_unit_test(a_graph_of_all_is_not_told),
         cmocka_unit_test(graphs_beside_a_backward_pass_are_not_told),
         cmocka_unit_test(work_of_no_launch_is_not_told),
+        cmocka_unit_test(work_of_no_launch_beside_some_that_is_known_is_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

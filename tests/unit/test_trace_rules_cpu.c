@@ -229,6 +229,24 @@ static void pythons_own_time_counts_without_a_device(void **state)
     judged_release(&j);
 }
 
+/* A stretch in each of three steps, no longer than it has to be to count at all: none of them is longer than all others together. */
+static void a_short_stretch_in_each_step_is_no_single_one(void **state)
+{
+    (void)state;
+    struct traced t = traced_new();
+    for (int step = 0; step < 3; step++) {
+        traced_step_begin(&t, step);
+        for (int i = 0; i < 10; i++, traced_idle(&t, 20))
+            traced_op(&t, "aten::mm", 100);
+        traced_idle(&t, 550);
+        traced_op(&t, "aten::mm", 100);
+        traced_step_end(&t);
+    }
+    struct judged j = trace_judge(t.trace, 0);
+    assert_found(&j, "host-bound");
+    judged_release(&j);
+}
+
 static void a_batch_of_one_is_small(void **state)
 {
     (void)state;
@@ -360,6 +378,7 @@ int main(void)
         cmocka_unit_test(threads_without_a_core_are_waited_for),
         cmocka_unit_test(ops_that_are_slow_by_themselves_are_not_waited_for),
         cmocka_unit_test(pythons_own_time_counts_without_a_device),
+        cmocka_unit_test(a_short_stretch_in_each_step_is_no_single_one),
         cmocka_unit_test(a_batch_of_one_is_small),
         cmocka_unit_test(samples_that_take_their_time_grow_with_the_batch),
         cmocka_unit_test(compiled_code_grows_with_the_batch),

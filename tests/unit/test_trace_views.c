@@ -188,6 +188,44 @@ static void ops_of_a_cpu_are_held_against_what_was_measured_of_it(void **state)
     }
 }
 
+/* Attention by its math path: the products inside are the arithmetic. What makes views and room, and who calls others, moves nothing itself. */
+static void what_a_cpu_does_inside_of_another_op_counts_once(void **state)
+{
+    (void)state;
+    struct traced m = traced_new();
+    const char *types = "[\"float\", \"float\", \"float\"]";
+    for (int i = 0; i < 4; i++) {
+        traced_step_begin(&m, i);
+        traced_inputs(&m, traced_begin(&m, EVENT_HOST_OP, "aten::_scaled_dot_product_attention_math"), "[[8, 8, 128, 64], [8, 8, 128, 64], [8, 8, 128, 64]]", types);
+        traced_inputs(&m, traced_op(&m, "aten::transpose", 2), "[[8, 8, 128, 64], [], []]", types);
+        traced_inputs(&m, traced_op(&m, "aten::bmm", 300), "[[64, 128, 64], [64, 64, 128]]", types);
+        traced_inputs(&m, traced_op(&m, "aten::bmm", 300), "[[64, 128, 128], [64, 128, 64]]", types);
+        traced_idle(&m, 10);
+        traced_end(&m);
+        traced_inputs(&m, traced_begin(&m, EVENT_HOST_OP, "aten::layer_norm"), "[[1024, 512], [], [512]]", types);
+        traced_inputs(&m, traced_begin(&m, EVENT_HOST_OP, "aten::native_layer_norm"), "[[1024, 512], [], [512]]", types);
+        traced_inputs(&m, traced_op(&m, "aten::empty_like", 2), "[[1024, 512], [], []]", types);
+        traced_idle(&m, 50);
+        traced_end(&m);
+        traced_idle(&m, 5);
+        traced_end(&m);
+        traced_inputs(&m, traced_begin(&m, EVENT_HOST_OP, "aten::addmm"), "[[512], [512, 512], [512, 512]]", types);
+        traced_inputs(&m, traced_op(&m, "aten::copy_", 5), "[[512, 512], [512]]", types);        /* the bias, into the result */
+        traced_idle(&m, 1000);
+        traced_end(&m);
+        traced_step_end(&m);
+    }
+    struct judged j = trace_judge(m.trace, 2000);
+    const double attention = 2 * 2.0 * 64 * 128 * 64 * 128, linear = 2.0 * 512 * 512 * 512;
+    assert_near(j.d.products_flops, attention + linear, 1, "each once");
+    static const char *const hollow[] = {"aten::_scaled_dot_product_attention_math", "aten::transpose", "aten::layer_norm", "aten::empty_like"};
+    for (size_t i = 0; i < sizeof hollow / sizeof *hollow; i++)
+        for (int k = 0; k < j.d.n_roofs; k++)
+            assert_string_not_equal(j.d.roofs[k].op, hollow[i]);
+    assert_true(roof(&j.d, "aten::native_layer_norm")->bytes > 0 && roof(&j.d, "aten::copy_")->bytes > 0);
+    judged_release(&j);
+}
+
 static void convolutions_and_attention_have_their_arithmetic(void **state)
 {
     (void)state;
@@ -436,6 +474,7 @@ int main(void)
         cmocka_unit_test(a_product_in_parts_has_the_peak_of_its_product),
         cmocka_unit_test(peaks_that_are_given_count),
         cmocka_unit_test(ops_of_a_cpu_are_held_against_what_was_measured_of_it),
+        cmocka_unit_test(what_a_cpu_does_inside_of_another_op_counts_once),
         cmocka_unit_test(convolutions_and_attention_have_their_arithmetic),
         cmocka_unit_test(what_is_not_counted_makes_mfu_a_lower_bound_or_none),
         cmocka_unit_test(of_a_table_only_what_is_picked_is_moved),

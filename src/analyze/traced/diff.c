@@ -260,16 +260,22 @@ static double kernels_per_step(const struct diagnosis *d)
 
 static double known(double value) { return value > 0 ? value : NAN; }
 
+/* Where much of the arithmetic is not known, what is known of it does not compare. */
+static double product_flops(const struct diagnosis *d, double shown_us)
+{
+    return d->mfu_at_least ? NAN : known(d->products_flops / shown_us * 1e6);
+}
+
 /* Of the step that is compared. Shares of two peaks do not compare. */
 static double mfu(const struct diagnosis *d, const struct diagnosis *other, double shown_us)
 {
-    return d->peaks.tflops == other->peaks.tflops ? known(d->mfu_percent / 100 * step_us(d) / shown_us) : NAN;
+    return d->peaks.tflops == other->peaks.tflops && !d->mfu_at_least ? known(d->mfu_percent / 100 * step_us(d) / shown_us) : NAN;
 }
 
 static void compare_numbers(struct trace_diff *d, const struct diagnosis *a, const struct diagnosis *b)
 {
     const struct diff_number numbers[DIFF_NUMBERS] = {
-        {"FLOP/s of products", DIFF_COUNT, known(a->products_flops / d->a_step_us * 1e6), known(b->products_flops / d->b_step_us * 1e6)},
+        {"FLOP/s of products", DIFF_COUNT, product_flops(a, d->a_step_us), product_flops(b, d->b_step_us)},
         {"MFU", DIFF_SHARE, mfu(a, b, d->a_step_us), mfu(b, a, d->b_step_us)},
         {"GPU busy, as recorded", DIFF_SHARE, known(a->gpu.busy_us / a->gpu.total_us), known(b->gpu.busy_us / b->gpu.total_us)},
         {"kernels", DIFF_COUNT, kernels_per_step(a), kernels_per_step(b)},

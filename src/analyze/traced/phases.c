@@ -40,13 +40,24 @@ static bool is_node(const struct study *s, int32_t i)
            !strcmp(name, "torch::autograd::AccumulateGrad");
 }
 
+/* A step of an optimizer that is given a closure has the forward and the backward pass in it. */
+static bool has_closure(const struct study *s, int32_t range)
+{
+    bool any = study_learns(s, range);
+    for (int32_t i = range + 1; i < s->v->end[range] && !any; i++)
+        any = is_node(s, i);
+    return any;
+}
+
 static enum role role_of(const struct study *s, int32_t i)
 {
     const char *name = view_name(s->v, i);
     if (view_event(s->v, i)->kind == EVENT_RUNTIME)
         return PLAIN;
+    if (!strncmp(name, "Optimizer.step", 14))
+        return has_closure(s, i) ? PLAIN : UPDATES;
     if (!strncmp(name, "Optimizer.", 10))
-        return strncmp(name, "Optimizer.step", 14) ? ZEROES : UPDATES;
+        return ZEROES;
     if (is_node(s, i))
         return BACKWARD;
     return strstr(name, "DataLoader") ? LOADS : PLAIN;
@@ -206,6 +217,8 @@ static enum step_phase phase_in(const struct units *u, const struct region *r, i
         return STEP_OPTIMIZER;
     if (named != STEP_NONE)
         return named;
+    if (r->before == BACKWARD && r->after == UPDATES)
+        return reads(u->s, event) ? STEP_OTHER : STEP_OPTIMIZER;       /* gradients are clipped, or multiplied by what conditions them */
     if (r->model >= 0 && k >= r->model && k < r->model_end)
         return STEP_FORWARD;
     if (reads(u->s, event))

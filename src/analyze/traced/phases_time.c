@@ -4,6 +4,7 @@
  *
  * Without the profiler the device's work is as long as it was, and the time in which it does nothing gets shorter: in each phase as much as the
  * host's own time in it. What sums of phases are brought to is the step, as recorded and without the profiler (corrected). */
+#include <math.h>
 #include <stdlib.h>
 
 #include "analyze/traced/phases.h"
@@ -221,8 +222,8 @@ static void fill(struct study *s, const struct phases *p)
         recorded_us[k] = t.host[k] + t.late[k];
     }
     bring(t.busy, c->device_us, t.busy);
-    bring(idle_us, c->step_us - c->device_us, t.busy);
-    bring(recorded_us, c->recorded_us - c->device_us, t.busy);
+    bring(idle_us, fmax(c->step_us - c->device_us, 0), t.busy);
+    bring(recorded_us, fmax(c->recorded_us - c->device_us, 0), t.busy);
     s->d->iteration = arena_alloc(s->arena, STEP_PHASES * sizeof *s->d->iteration);
     s->d->n_iteration = STEP_PHASES;
     for (int k = 0; k < STEP_PHASES; k++)
@@ -244,32 +245,62 @@ static bool is_of_graph(const struct phases *p, int32_t d)
     return e->kind == EVENT_RUNTIME && v->call_kinds[e->name] == CALL_GRAPH && v->parent[launch] < 0;
 }
 
+/* Of the device's time in the judged steps: work of no known launch, which has no step of its own, is looked for by its time. */
+static double not_launched_share(const struct phases *p)
+{
+    const struct view *v = p->s->v;
+    int n, step = 0;
+    struct span *steps = judged_steps(p->s->replay, &n);
+    double all = 0, not_launched = 0;
+    for (int32_t d = 0; d < v->n_device; d++) {             /* by start */
+        const struct event *e = view_event(v, v->device + d);
+        while (step < n && steps[step].end_ns <= e->start_ns)
+            step++;
+        if (step == n || e->start_ns < steps[step].start_ns)
+            continue;
+        all += (double)e->duration_ns;
+        not_launched += v->launch[d] < 0 ? (double)e->duration_ns : 0;
+    }
+    free(steps);
+    return all > 0 ? not_launched / all : 0;
+}
+
 static const char *why_untold(const struct phases *p)
 {
     const struct view *v = p->s->v;
-    double all = 0, of_graphs = 0, not_launched = 0;
+    double all = 0, of_graphs = 0;
     for (int32_t d = 0; d < v->n_device; d++) {
         if (!replay_has(p->s->replay, d))
             continue;
         const double ns = (double)view_event(v, v->device + d)->duration_ns;
         all += ns;
         of_graphs += is_of_graph(p, d) ? ns : 0;
-        not_launched += v->launch[d] < 0 ? ns : 0;
     }
-    if (not_launched > MOST_UNTOLD * all)
+    if (not_launched_share(p) > MOST_UNTOLD)
         return no_launches;
     return of_graphs > MOST_UNTOLD * all ? "whole graphs are launched, and the trace does not say of which phase their kernels are" : NULL;
 }
 
+/* Steps may be graphs alone, captured before the judged ones. */
+static bool captured_backward(const struct phases *p)
+{
+    const struct view *v = p->s->v;
+    for (int32_t d = 0; d < v->n_device; d++)
+        if (captured_by(v, d) >= 0 && replay_has(p->s->replay, d) && study_in_backward(p->s, captured_by(v, d)))
+            return true;
+    return false;
+}
+
 static const char *why_none(const struct study *s, const struct phases *p)
 {
+    const bool any_backward = p->any_backward || captured_backward(p);
     if (s->d->device_lost)
         return "work was launched, and none of it was recorded";
     if (!s->v->n_host || (s->v->n_device && !s->replay->linked))
         return no_launches;
-    if (!p->any_backward && !s->facts.forward_only)
+    if (!any_backward && !s->facts.forward_only)
         return "no op of a backward pass is in the trace, and it is not of forward passes alone";
-    if (!p->any_backward && !p->any_model)
+    if (!any_backward && !p->any_model)
         return "no op of a model is in the trace";
     return why_untold(p);
 }

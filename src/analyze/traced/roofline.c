@@ -150,6 +150,31 @@ static struct work work_of(const struct study *s, int32_t op)
     return w;
 }
 
+static bool is_host_op(const struct study *s, int32_t i)
+{
+    const struct event *e = view_event(s->v, i);
+    return e->kind == EVENT_HOST_OP && e->args >= 0 && s->v->trace->args[e->args].dims >= 0;
+}
+
+/* Nothing is read or written: a view is made, or room for a result. */
+static bool is_hollow(const struct study *s, int32_t op)
+{
+    const char *name = view_name(s->v, op);
+    return study_task(s, op) == TASK_SHAPE || strstr(name, "::empty") || strstr(name, "::resize_") || strstr(name, "::new_empty");
+}
+
+/* On a CPU an op has time of its own also where those inside do its work. Inside of a product a bias may be copied. */
+static struct work own_work(const struct study *s, int32_t op)
+{
+    const struct work w = is_hollow(s, op) ? (struct work){0} : work_of(s, op);
+    for (int32_t i = op + 1; i < s->v->end[op] && (w.flops > 0 || w.bytes > 0); i++) {
+        const struct work inner = is_host_op(s, i) && !is_hollow(s, i) ? work_of(s, i) : (struct work){0};
+        if (inner.flops > 0 || (inner.bytes > 0 && !(w.flops > 0)))
+            return (struct work){0};
+    }
+    return w;
+}
+
 /* ---- rows ---- */
 
 static const double MOST_PERCENT = 102;      /* of a peak; clocks and counts are not that exact */
@@ -225,10 +250,10 @@ static int collect(const struct study *s, const double *own, struct row *rows, s
     for (int32_t i = 0; i < s->v->n_host; i++) {
         const struct event *e = view_event(s->v, i);
         int32_t kernel = -1;
-        if (e->kind != EVENT_HOST_OP || e->args < 0 || s->v->trace->args[e->args].dims < 0 || !study_has(s, i))
+        if (!is_host_op(s, i) || !study_has(s, i))
             continue;
         const double ns = own ? own[i] : launched_ns(s, i, &kernel);
-        const struct work w = ns > 0 ? work_of(s, i) : (struct work){0};
+        const struct work w = !(ns > 0) ? (struct work){0} : own ? own_work(s, i) : work_of(s, i);
         if (!(w.flops > 0) && !(w.bytes > 0))
             continue;
         const struct event_args *a = &s->v->trace->args[e->args];
@@ -295,6 +320,8 @@ static void sum_ops(const struct study *s, const double *own, double *all_ns, do
 {
     *all_ns = *products_ns = 0;
     for (int32_t i = 0; i < s->v->n_host; i++) {
+        if (study_annotation(s, i, "enumerate(DataLoader)") >= 0)
+            continue;                           /* that the step waits for, no work of its ops */
         *all_ns += own[i];
         *products_ns += study_has(s, i) && multiplies(s, i, -1) ? own[i] : 0;
     }
@@ -335,11 +362,18 @@ static struct device_peak cpu_peak(const struct diagnose_options *o)
     return peak;
 }
 
+/* Where a GPU is listed and nothing of it was recorded, ops may have done no more than start its work: their time says nothing of the CPU's, unless
+ * it is known that it was one. */
+static bool is_of_cpu(const struct study *s, const struct diagnose_options *o)
+{
+    return study_on_cpu(s) && (!strcmp(s->d->device, "CPU") || (o && o->on_cpu));
+}
+
 void study_roofline(struct study *s, const struct diagnose_options *o)
 {
     static const char *const numbers[] = {"f32", "TF32", "16 bits"};
     struct diagnosis *d = s->d;
-    double *own = study_on_cpu(s) ? study_work_ns(s) : NULL;
+    double *own = is_of_cpu(s, o) ? study_work_ns(s) : NULL;
     struct device_peak peak = own ? cpu_peak(o) : device_peak(d->device);
     struct counted c = {0};
     const double *flops = c.flops;

@@ -54,7 +54,8 @@ static bool is_named(const struct study *s, const struct holders *h)
  * all others together is a moment in which the machine did something else. */
 static bool trace_of_cpu(struct study *s, struct charge *c, const struct holders *h, const char *names)
 {
-    if (per_step(s, h->all_ns) < SERIAL * s->base_ns || (s->replay->n_steps > 2 && h->longest_ns > ONCE * h->all_ns))
+    const double longest_ns = h->longest_ns - c->edit.gap_limit_ns;         /* as they are added up */
+    if (per_step(s, h->all_ns) < SERIAL * s->base_ns || (s->replay->n_steps > 2 && longest_ns > ONCE * h->all_ns))
         return false;
     const bool named = h->n && h->at[0].name && strncmp(h->at[0].name, "Optimizer.", 10) != 0;
     c->finding.cause = "Python and what it calls outside of PyTorch's ops take a part of the step, in which no op works";

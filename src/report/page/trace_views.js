@@ -24,7 +24,7 @@ function rooflineOps() {
   const p = data.peaks, peak = [known(p.tflops) && `${count(p.tflops * scale)} ${rate}` + (p.numbers ? ` (${p.numbers})` : ""), known(p.gbps) && `${count(p.gbps)} GB/s`]
     .filter(x => x).join(", ");
   note(to, "Ops on tensors of equal shapes, per step; arithmetic and bytes follow from recorded shapes, time is that of what an op launched itself, on a CPU its own without what is inside. " +
-    (peak ? `The ${onDevice ? "device" : "CPU"}'s peaks${p.given ? ", as given" : ""}: ${peak}.` : "The peaks are not known; --peak-tflops and --peak-gbps give them.") +
+    (peak ? `The ${onDevice ? "device" : "CPU"}'s peaks${p.given ? ", as given" : ""}: ${peak}.` : "The peaks are not known; " + (data.watched && !onDevice ? "hone doctor measures them." : "--peak-tflops and --peak-gbps of hone analyze give them.")) +
     (known(data.mfu_percent) ? ` The step's products reach ${data.mfu_at_least ? "at least " : ""}${count(data.mfu_percent)} % of the peak${p.devices > 1 ? ` of ${p.devices} devices` : ""} (MFU).` : ""));
   sortableTable(to, {views: {all: {rows: data.roofline, tip: r => [nameOf(r.op), [["shapes", r.shapes], ["types", r.types], ["calls", count(r.count)]]],
     columns: [textColumn("op", "op"), cutColumn("shapes", "shapes"), numberColumn("device_us", onDevice ? "GPU" : "time", time, {bar: true}),
