@@ -203,25 +203,23 @@ static enum status write_mark(const char *recording, struct error *err)
     return fs_write_synced(mark, "", 0, err);
 }
 
-/* How many folders of the path are to be made. */
-static int count_missing(const char *path)
+/* The last folder of the path that is there; empty: it cannot be told. */
+static void find_above(char above[PATH_MAX], const char *path)
 {
     char text[PATH_MAX], *at = text;
     bool there = false;
-    int n = 0;
     snprintf(text, sizeof text, "%s", path);
-    while (fs_there(at, &there, NULL) == OK && !there) {
-        n++;
+    while (fs_there(at, &there, NULL) == OK && !there)
         at = dirname(at);
-    }
-    return n;
+    if (!there || !realpath(at, above))
+        *above = '\0';
 }
 
 static enum status make(struct watch_folder *f, bool there, struct error *err)
 {
-    const int missing = count_missing(f->recording);
+    if (!there)
+        find_above(f->above, f->recording);
     enum status st = there ? OK : fs_make_dirs(f->recording, err);
-    f->made = st == OK ? missing : 0;
     if (st == OK)
         st = fs_lock(&f->lock, f->recording, err);
     if (st == OK && there)
@@ -293,7 +291,7 @@ static void remove_made(const struct watch_folder *f)
         write_mark(f->recording, NULL);
         return;
     }
-    for (int n = f->made; --n > 0 && rmdir(at = dirname(at)) == 0;)
+    while (strcmp(at = dirname(at), f->above) && rmdir(at) == 0)
         ;
 }
 
@@ -302,7 +300,7 @@ void watch_folder_close(struct watch_folder *f)
     if (f->lock < 0)
         return;
     settle(f->recording, NULL);
-    if (f->made && !has_rank(f->recording))
+    if (*f->above && !has_rank(f->recording))
         remove_made(f);
     else
         close(f->lock);

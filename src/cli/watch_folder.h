@@ -9,7 +9,7 @@
 struct watch_folder {
     char recording[PATH_MAX];   /* OUT/recording, an absolute path */
     int lock;                   /* of it; -1: none */
-    int made;                   /* how many folders of this path were not there */
+    char above[PATH_MAX];       /* the folder of this path that was there before; empty: all were */
 };
 
 /* Makes OUT/recording, empty. What an earlier watch recorded there is set aside; what is not of a watch, or was changed since, is refused. */

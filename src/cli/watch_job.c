@@ -36,20 +36,24 @@ static struct recordings list_recordings(struct watch_job *j, const char *folder
     return r;
 }
 
-/* As hone has measured it on this machine before: beside the program nothing is measured. */
-static struct cpu_reach cpu_reach(void)
+/* As hone has measured it on this machine before: beside the program nothing is measured. Ranks of one machine share it. */
+static struct cpu_reach cpu_reach(int ranks)
 {
     struct cpu_machine m;
     struct peaks p;
-    cpu_machine_read(&m);
-    if (!peaks_recall(&p, m.fingerprint, m.usable))
+    cpu_hardware_read(&m);
+    if (!peaks_recall_hardware(&p, m.hardware, m.usable))
         return (struct cpu_reach){0};
-    return (struct cpu_reach){.f32_tflops = p.gflops[NUMBERS_F32] / 1e3, .bf16_tflops = p.gflops[NUMBERS_BF16] / 1e3, .gbps = p.copy_gb_per_s[CACHE_LEVELS - 1]};
+    const double share = 1.0 / (ranks > 1 ? ranks : 1);
+    return (struct cpu_reach){.f32_tflops = share * p.gflops[NUMBERS_F32] / 1e3, .bf16_tflops = share * p.gflops[NUMBERS_BF16] / 1e3,
+                              .gbps = share * p.copy_gb_per_s[CACHE_LEVELS - 1]};
 }
 
-static enum status diagnose_recordings(struct trace_job *to, const struct recordings *r, struct error *err)
+static enum status diagnose_recordings(struct trace_job *to, const struct watched_rank *first, const struct recordings *r, struct error *err)
 {
-    return trace_job_show(to, r->paths, r->n, &(struct diagnose_options){.ranks = r->ranks, .rank_step_us = r->step_us, .cpu = cpu_reach()}, err);
+    const struct diagnose_options o = {.ranks = r->ranks, .rank_step_us = r->step_us, .cpu = cpu_reach(first->ranks_here),
+                                       .on_cpu = first->device && !strcmp(first->device, "cpu")};
+    return trace_job_show(to, r->paths, r->n, &o, err);
 }
 
 /* Lines are good to have; without them the diagnosis stands. */
@@ -59,7 +63,7 @@ static void add_lines(struct watch_job *j, const char *recording)
     const struct recordings r = list_recordings(j, recording, true);
     if (!r.n)
         return;
-    if (diagnose_recordings(&j->stacks, &r, &err) == OK)
+    if (diagnose_recordings(&j->stacks, j->watched.ranks, &r, &err) == OK)
         diagnosis_take_places(&j->shapes.diagnosis, &j->stacks.diagnosis);
     else
         fprintf(stderr, "hone: warning: no lines of Python: %s\n", err.text);
@@ -74,7 +78,7 @@ enum status watch_job_make(struct watch_job *j, const char *recording, const cha
     j->watched.command = command;
     if (!r.n)
         return error_set(err, BAD_INPUT, "nothing was recorded in '%s'", recording);
-    st = diagnose_recordings(&j->shapes, &r, err);
+    st = diagnose_recordings(&j->shapes, j->watched.ranks, &r, err);
     if (st != OK)
         return st;
     j->shapes.diagnosis.name = command;
@@ -111,18 +115,21 @@ enum status watch_job_publish(struct watch_job *j, const char *folder, struct er
 
 /* ---- nothing to diagnose ---- */
 
-static bool trial_is_done(const json_t *trial)
+static bool is_word(const json_t *trial, const char *key, const char *word)
 {
-    const char *status = json_string_value(json_object_get(trial, "status"));
-    return status && !strcmp(status, "done");
+    const char *is = json_string_value(json_object_get(trial, key));
+    return is && !strcmp(is, word);
 }
+
+/* Else it had come to its end, or been given up. */
+static bool trial_was_cut(const json_t *trial) { return is_word(trial, "status", "running") || is_word(trial, "why", "the program ended"); }
 
 static enum status too_few_steps(const struct watched *w, int64_t needed, struct error *err)
 {
     const struct watched_rank *r = &w->ranks[0];
     if (*r->failure)
         return error_set(err, BAD_INPUT, "watching ended after %lld steps, before anything was recorded: %s", (long long)r->steps, r->failure);
-    if (w->trial && !trial_is_done(w->trial) && r->steps >= needed)
+    if (w->trial && trial_was_cut(w->trial) && r->steps >= needed)
         return error_set(err, BAD_INPUT, "the program ended after %s%lld steps, in the middle of the trial: --try takes seconds of steps for each switch; let the program take more, or "
                          "give fewer with --switches", r->ended ? "" : "at least ", (long long)r->steps);
     if (w->trial && r->steps >= needed)

@@ -170,19 +170,37 @@ static bool same_key(const struct peaks *p, const char *machine, int threads)
     return p->threads == threads && strcmp(p->machine, machine) == 0;
 }
 
-bool peaks_parse(struct peaks *out, const char *text, size_t size, const char *machine, int threads)
+typedef bool is_key_fn(const struct peaks *p, const char *name, int threads);
+
+static bool is_of_hardware(const struct peaks *p, const char *hardware, int threads)
+{
+    const size_t n = strlen(hardware);
+    return p->threads == threads && !strncmp(p->machine, hardware, n) && p->machine[n] == ',';
+}
+
+/* The best of all that are of this key. */
+static bool parse(struct peaks *out, const char *text, size_t size, is_key_fn *is_key, const char *name, int threads)
 {
     json_t *root = cache_parse(text, size, VERSION);
     const json_t *entries = json_object_get(root, "entries");
     bool found = false;
-    for (size_t i = 0; !found && i < json_array_size(entries); i++) {
+    for (size_t i = 0; i < json_array_size(entries); i++) {
         struct peaks p;
-        found = read_entry(&p, json_array_get(entries, i)) && same_key(&p, machine, threads);
+        if (!read_entry(&p, json_array_get(entries, i)) || !is_key(&p, name, threads))
+            continue;
         if (found)
+            peaks_keep_best(out, &p);
+        else
             *out = p;
+        found = true;
     }
     json_decref(root);
     return found;
+}
+
+bool peaks_parse(struct peaks *out, const char *text, size_t size, const char *machine, int threads)
+{
+    return parse(out, text, size, same_key, machine, threads);
 }
 
 static char *print_entries(json_t *entries)
@@ -227,16 +245,19 @@ char *peaks_print_without(const char *machine, const char *text, size_t size)
     return print_entries(kept);
 }
 
-bool peaks_recall(struct peaks *out, const char *machine, int threads)
+static bool recall(struct peaks *out, is_key_fn *is_key, const char *name, int threads)
 {
     char *text;
     size_t size;
     if (!cache_read(file_name, &text, &size))
         return false;
-    const bool found = peaks_parse(out, text, size, machine, threads);
+    const bool found = parse(out, text, size, is_key, name, threads);
     free(text);
     return found;
 }
+
+bool peaks_recall(struct peaks *out, const char *machine, int threads) { return recall(out, same_key, machine, threads); }
+bool peaks_recall_hardware(struct peaks *out, const char *hardware, int threads) { return recall(out, is_of_hardware, hardware, threads); }
 
 static enum status merge(const struct peaks *p, struct error *err)
 {

@@ -63,6 +63,8 @@ double peaks_bandwidth(const struct peaks *p, double bytes);
 /* The remembered peaks of this machine and thread count, from $XDG_CACHE_HOME/hone/peaks.json or ~/.cache/hone/peaks.json.
  * False when there are none, or the file is damaged. */
 bool peaks_recall(struct peaks *out, const char *machine, int threads);
+/* The best of those of any machine whose name begins with `hardware` and a comma: with whatever library for products they were measured. */
+bool peaks_recall_hardware(struct peaks *out, const char *hardware, int threads);
 /* Keeps the larger of each of two measurements of one machine. */
 void peaks_keep_best(struct peaks *p, const struct peaks *other);
 /* Measures until it is stable: round after round, the best of each kept, until none has risen for some rounds, or there were many.

@@ -444,11 +444,28 @@ static void test_cannot_write(void **state)
     assert_says(&err, "cannot replace", "peaks.json", NULL);
 }
 
+/* Whatever library products were measured with: the best of them. */
+static void hardware_is_known_by_the_beginning_of_its_name(void **state)
+{
+    (void)state;
+    struct peaks slow = sample("a CPU, 2 cores, avx512, own kernels", 2), fast = sample("a CPU, 2 cores, avx512, openblas", 2), other = sample("a CPU, 2 cores, avx512+amx, openblas", 2), out;
+    struct error err;
+    fast.gflops[NUMBERS_F32] *= 2;
+    other.gflops[NUMBERS_F32] *= 8;
+    assert_false(peaks_recall_hardware(&out, "a CPU, 2 cores, avx512", 2));
+    assert_true(peaks_remember(&fast, &err) == OK && peaks_remember(&slow, &err) == OK && peaks_remember(&other, &err) == OK);
+    assert_true(peaks_recall_hardware(&out, "a CPU, 2 cores, avx512", 2));
+    assert_true(out.gflops[NUMBERS_F32] == fast.gflops[NUMBERS_F32]);
+    assert_false(peaks_recall_hardware(&out, "a CPU, 2 cores, avx", 2));
+    assert_false(peaks_recall_hardware(&out, "a CPU, 2 cores, avx512", 1));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(hardware_is_known_by_the_beginning_of_its_name),
         TEST(test_bandwidth), TEST(test_remember_and_recall), TEST(test_forget), TEST(test_settle), TEST(test_no_leftovers), TEST(test_where),
         TEST(test_damaged_is_absent), TEST(test_hostile_fields), TEST(test_without_bf16), TEST(test_whose_peak), TEST(test_long_machine),
         TEST(test_of_a_gpu), TEST(test_the_last_cache_is_no_slower_than_memory), TEST(test_peak_of_products), TEST(test_refuses_nonsense), TEST(test_bounded), TEST(test_cannot_write),

@@ -32,19 +32,21 @@ class Seat(unittest.TestCase):
         self.write("rank0/watch.json", json.dumps(result))
 
     def test_one_has_it(self):
-        self.assertTrue(seat.take(self.rank))
-        self.assertFalse(seat.take(self.rank))          # this process runs
+        self.assertIsNone(seat.take(self.rank))
+        self.assertEqual(seat.take(self.rank), "another process is rank 0 already")         # this one, which runs
 
     def test_what_was_recorded_stays(self):
         self.leave({"recorded": [{"kind": "shapes"}]})
-        self.assertFalse(seat.take(self.rank))
+        self.assertEqual(seat.take(self.rank), "another process is rank 0 already")
 
     def test_settings_of_a_trial_that_was_cut_short_go_with_it(self):
-        for trial, left in ((None, ["hone_settings.py", "patch.md", "rank0"]), ({"settings_file": "hone_settings.py"}, ["rank0"])):
+        kept = ["hone_settings.py", "patch.md", "rank0"]
+        of = {"settings_file": "hone_settings.py"}
+        for trial, left in ((None, kept), (dict(of, status="done"), kept), (dict(of, status="ended early"), ["rank0"]), (dict(of, status="running"), ["rank0"])):
             for name in seat.SETTINGS:
                 self.write(name, "x")
             self.leave({"trial": trial})
-            self.assertTrue(seat.take(self.rank))
+            self.assertIsNone(seat.take(self.rank))
             self.assertEqual(sorted(os.listdir(self.out)), left)
             os.remove(os.path.join(self.rank, "pid"))
             os.rmdir(self.rank)
@@ -52,7 +54,7 @@ class Seat(unittest.TestCase):
     def test_a_folder_that_hone_has_taken_away_is_not_made_anew(self):
         gone = os.path.join(self.out, "gone")
         presence.tell(gone, presence.PYTHON)
-        self.assertFalse(seat.take(os.path.join(gone, "rank0")))
+        self.assertIn("is not here: hone has ended, or this is another machine", seat.take(os.path.join(gone, "rank0")))
         self.assertFalse(os.path.exists(gone))
         presence.tell(self.out, presence.PYTHON)
         presence.tell(self.out, presence.STEP)

@@ -19,7 +19,8 @@ const char *cpu_blas_about(void);       /* the same with its file, and why it is
 extern const char cpu_kernels_id[];     /* 16 letters that change with the kernels, the compiler and its flags (cmake/KernelsId.cmake) */
 
 struct cpu_machine {
-    char model[96], fingerprint[160];
+    char model[96];
+    char hardware[128], fingerprint[160];       /* what it is called; with the library for products */
     int cores, usable;              /* in the machine; that this process may use */
     double cache_bytes[3];          /* one cache of each level; 0: none */
     int caches[3];                  /* how many there are of each */
@@ -27,6 +28,7 @@ struct cpu_machine {
 };
 
 void cpu_machine_read(struct cpu_machine *m);
+void cpu_hardware_read(struct cpu_machine *m);      /* the same without a fingerprint: no library is loaded for it, nor looked into */
 int cpu_usable_cores(void);
 size_t cpu_available_bytes(void);   /* memory that can still be had: free now, and promised to no backend; SIZE_MAX: unknown */
 

@@ -89,13 +89,19 @@ void cpu_model_read(char *out, size_t size)
     snprintf(out, size, "%s", m.model);
 }
 
-void cpu_machine_read(struct cpu_machine *m)
+void cpu_hardware_read(struct cpu_machine *m)
 {
     read_hardware(m);
     if (m->cores < 1)
         m->cores = m->usable;
     m->memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     const enum bf16_way way = cpu_bf16_way();
-    snprintf(m->fingerprint, sizeof m->fingerprint, "%s, %d cores, %s%s, %s", m->model, m->cores, cpu_isa_name(),
-             way == BF16_AMX ? "+amx" : way == BF16_ROUNDED ? "" : "+bf16", cpu_blas_name());
+    snprintf(m->hardware, sizeof m->hardware, "%s, %d cores, %s%s", m->model, m->cores, cpu_isa_name(),
+             way == BF16_AMX ? "+amx" : way == BF16_ROUNDED ? "" : "+bf16");
+}
+
+void cpu_machine_read(struct cpu_machine *m)
+{
+    cpu_hardware_read(m);
+    snprintf(m->fingerprint, sizeof m->fingerprint, "%s, %s", m->hardware, cpu_blas_name());
 }

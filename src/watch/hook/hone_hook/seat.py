@@ -35,8 +35,9 @@ def _result(folder):
 
 
 def _remove_settings(folder):
-    """Those of a trial that was cut short there: the next one has its own."""
-    if (_result(folder).get("trial") or {}).get("settings_file"):
+    """Those of a trial that was cut short there: the next one has its own. One that came to its end has found them out."""
+    trial = _result(folder).get("trial") or {}
+    if trial.get("settings_file") and trial.get("status") != "done":
         for name in SETTINGS:
             try:
                 os.remove(os.path.join(os.path.dirname(folder), name))
@@ -51,19 +52,22 @@ def _is_left(folder):
 
 
 def take(folder):
-    """False: another process has it. Of several that want one that was left, the first to rename it gets it."""
+    """None, or why not. Of several that want one that was left, the first to rename it gets it."""
+    another = "another process is rank %s already" % os.path.basename(folder)[len("rank"):]
     if os.path.isdir(folder) and _is_left(folder):
         aside = "%s.left-%d" % (folder, os.getpid())
         try:
             os.rename(folder, aside)
         except OSError:
-            return False
+            return another
         _remove_settings(aside)
         shutil.rmtree(aside, ignore_errors=True)
     try:
         os.mkdir(folder)
-    except (FileExistsError, FileNotFoundError):        # or hone has ended, and taken its folder away
-        return False
+    except FileExistsError:
+        return another
+    except FileNotFoundError:           # nothing is made where hone has none: it has ended, and taken its folder away
+        return "the folder '%s' is not here: hone has ended, or this is another machine, and they share no --out" % os.path.dirname(folder)
     with open(os.path.join(folder, "pid"), "w") as f:
         f.write("%d\n" % os.getpid())
-    return True
+    return None

@@ -47,7 +47,7 @@ def _phases(options):
 
 
 class Taken(Exception):
-    """Another process is this rank already."""
+    """Why this process has no folder to record into."""
 
 
 class Session:
@@ -72,8 +72,9 @@ class Session:
         self.phase.begin(self)
 
     def _take(self):
-        if not take(self.out):
-            raise Taken(self.rank)
+        why = take(self.out)
+        if why:
+            raise Taken(why)
         presence.tell(self.options["out"], presence.STEP)
 
     # ---- what phases use

@@ -105,7 +105,7 @@ class Watcher:
             environment.restore(self.options)
         except Taken as taken:
             self._let_go()
-            say("watch: another process is rank %s already; process %d is not watched" % (taken, os.getpid()))
+            say("watch: %s; process %d is not watched" % (taken, os.getpid()))
 
     def _calls_per_step(self):
         """0: that is not known, as there is no cycle."""
