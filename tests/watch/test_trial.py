@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 from trial_driver import Net, Program, drive, run                       # noqa: E402
-from hone_hook.trial import batches, cpus, gates, heap, measure, optimizers, stage, state, switches    # noqa: E402
+from hone_hook.trial import batches, cpus, gates, heap, loaders, measure, optimizers, settings_parts, stage, state, switches    # noqa: E402
 from hone_hook.trial.switch import Switch                               # noqa: E402
 
 
@@ -96,6 +96,55 @@ def test_what_an_optimizer_counts_in_itself_comes_back():
     assert not saved.equal()
     saved.restore()
     assert saved.equal() and optimizer.mine == 3
+
+
+class Rebinds(torch.nn.Module):
+    """A step binds other tensors to its names: DINO's center, an average of weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self.register_buffer("center", torch.zeros(3))
+        self.average = torch.zeros(3)
+        self.history = []
+        with torch.inference_mode():
+            self.metric = torch.zeros(3)            # which nobody may write to outside of it
+
+    def step(self):
+        self.center = self.center * 0.9 + self.weight.detach()
+        self.average = self.average + 1
+        self.weight = torch.nn.Parameter(self.weight.detach() * 2)
+        self.history.append(len(self.history))
+
+
+def test_what_a_step_binds_anew_comes_back():
+    model = Rebinds()
+    optimizer, history = torch.optim.SGD([model.weight], lr=0.1), model.history
+    model.step()
+    saved, objects = state.State([optimizer], heap.Heap()), (model.center, model.average, model.weight)
+    numbers = [t.detach().clone() for t in objects]
+    for _ in range(3):
+        model.step()
+    assert not saved.equal()
+    saved.restore()
+    assert saved.equal() and all(a is b for a, b in zip(objects, (model.center, model.average, model.weight)))
+    assert same(numbers, objects)
+    assert model.history is history and history == [0]         # whoever holds the list still does
+
+
+def test_a_trial_leaves_nothing_behind_where_the_state_cannot_be_put_back(tmp_path, monkeypatch):
+    program = Program()
+
+    def restore(self):
+        raise RuntimeError("a tensor that nobody may write")
+    with monkeypatch.context() as m:
+        m.setattr(state.Tensors, "restore", restore)
+        result = drive(program, tmp_path)
+    assert result["status"] == "ended early" and result["restored"] is False
+    assert "_compiled_call_impl" not in vars(program.model) or program.model._compiled_call_impl is None
+    assert sum(1 for _ in iter(program.loader)) == 8         # an epoch ends
+    for _ in range(20):
+        program.step()
 
 
 def test_nan_is_equal_to_itself_and_minus_zero_to_no_zero():
@@ -200,6 +249,63 @@ def test_an_iterator_that_was_set_back_forgets_its_tape():
     tapes.begin_drain()
     iterator._reset(loader)
     assert [b.tolist() for b in iterator] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def test_an_evaluation_whose_loader_keeps_its_workers_ends():
+    """One iterator for all of them: the survey has seen it end."""
+    train, val = (torch.utils.data.DataLoader(torch.arange(n), batch_size=2, num_workers=w, persistent_workers=w > 0) for n, w in ((64, 0), (6, 1)))
+    iterator = iter(train)
+    tapes = batches.Tapes(lambda error: False)
+    tapes.begin_survey()
+    read(iterator, 2)
+    assert len(list(val)) == 3
+    tapes.begin_trial(1.0)
+    for _ in range(3):
+        tapes.rewind()
+        read(iterator, 2)
+        assert [b.tolist() for b, _ in zip(val, range(9))] == [[0, 1], [2, 3], [4, 5]]
+    tapes.begin_drain()
+
+
+class Counting(torch.utils.data.Sampler):
+    """Every epoch has another order, and how many indices were taken is kept for a checkpoint."""
+
+    def __init__(self):
+        self.epoch, self.taken, self.generator = 0, 0, torch.Generator().manual_seed(7)
+
+    def __iter__(self):
+        self.epoch += 1
+        for i in torch.randperm(8, generator=self.generator).tolist():
+            self.taken += 1
+            yield i
+
+    def __len__(self):
+        return 8
+
+
+class Once(Counting):
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        raise StopIteration
+
+
+def test_a_sampler_is_what_it_was():
+    sampler = torch.utils.data.BatchSampler(Counting(), 2, False)
+    state_before = sampler.sampler.generator.get_state()
+    again = loaders._Again(sampler)
+    assert len(again) == 4 and sampler.sampler.epoch == sampler.sampler.taken == 0
+    assert torch.equal(sampler.sampler.generator.get_state(), state_before)
+    assert loaders._is_used_up(torch.utils.data.BatchSampler(Once(), 2, False)) and not loaders._is_used_up(sampler)
+
+
+def test_the_allocators_settings_stay_beside_segments(monkeypatch):
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:native,max_split_size_mb:128,expandable_segments:False,roundup_power2_divisions:[256:1,512:2]")
+    assert settings_parts.allocator_settings(True) == "expandable_segments:True,max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2]"
+    monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF")
+    assert settings_parts.allocator_settings(False) == "expandable_segments:False"
 
 
 # ---- numbers

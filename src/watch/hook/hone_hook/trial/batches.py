@@ -272,8 +272,16 @@ class Tapes:
         def draw():
             return self.plain(iterator)
         if self.mode == "survey":
-            return tape.survey(draw, sys._getframe(2).f_globals.get("__name__") in READ_AHEAD)
+            return self._survey(iterator, tape, draw, sys._getframe(2).f_globals.get("__name__") in READ_AHEAD)
         return tape.held.give() if self.closing and tape.held else tape.play(draw)
+
+    def _survey(self, iterator, tape, draw, is_ahead):
+        """One that ends here may be that of an evaluation, which has to end in a trial, too; that of the next epoch gets a tape of its own."""
+        try:
+            return tape.survey(draw, is_ahead)
+        except StopIteration:
+            del self.tapes[iterator]
+            raise
 
     def begin_trial(self, seconds):
         """Tapes of iterators that the survey's steps have read."""

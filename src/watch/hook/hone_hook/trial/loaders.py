@@ -5,21 +5,44 @@ without it on the other, so that both load for real; what they load is used in t
 """
 import itertools
 
+import torch
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _DatasetKind
 
 from .cpus import allowed
+from .state import Plain
 from .switch import Switch
 
 WORKERS_MOST, INDICES_MOST, PATIENCE_S = 8, 4096, 60
 LOADS = 0.005                           # of a step, which loading must take for workers to be tried
 
 
+def _samplers(sampler):
+    """It, and the one that it asks, and so on."""
+    found = []
+    while sampler is not None and not any(s is sampler for s in found):
+        found.append(sampler)
+        sampler = getattr(sampler, "sampler", None)
+    return found
+
+
+def _is_used_up(sampler):
+    """What it has given it does not give again."""
+    return any(hasattr(type(s), "__next__") for s in _samplers(sampler))
+
+
 class _Again:
-    """Indices of the program's sampler, round and round."""
+    """Indices of the program's sampler, round and round. What it counts, and its random numbers, are put back."""
 
     def __init__(self, sampler):
+        objects = [vars(s) for s in _samplers(sampler) if hasattr(s, "__dict__")]
+        before = [Plain(o) for o in objects]
+        generators = [(g, g.get_state()) for o in objects for g in o.values() if isinstance(g, torch.Generator)]
         self.indices = list(itertools.islice(iter(sampler), INDICES_MOST))
+        for part in before:
+            part.restore()
+        for generator, state in generators:
+            generator.set_state(state)
 
     def __iter__(self):
         return itertools.cycle(self.indices)
@@ -124,6 +147,8 @@ class Workers(_Loader):
             return "no DataLoader was read"
         if any(i._dataset_kind != _DatasetKind.Map for i in iterators):
             return "its dataset is iterable: workers would each read all of it"
+        if any(_is_used_up(i._index_sampler) for i in iterators):
+            return "its sampler gives every index once, and the trial would take some"
         if facts.load_share < LOADS:
             return "loading takes %.1f %% of a step" % (100 * facts.load_share)
         return "it has as many as there are CPUs" if all(i._num_workers >= min(self.cpus, WORKERS_MOST) for i in iterators) else None
@@ -143,4 +168,6 @@ class PinnedMemory(_Loader):
             return "no DataLoader was read"
         if any(i._dataset_kind != _DatasetKind.Map for i in iterators):
             return "its dataset is iterable"
+        if any(_is_used_up(i._index_sampler) for i in iterators):
+            return "its sampler gives every index once, and the trial would take some"
         return "it is on" if all(i._pin_memory for i in iterators) else None

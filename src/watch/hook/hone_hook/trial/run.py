@@ -302,7 +302,12 @@ class Trial:
         if stage is None:
             return
         self.result.update(batches_kept=stage.facts.tapes.kept(), steps=self.steps, seconds=perf_counter() - self.started)
-        equal = self._on_all(stage.close())
+        try:
+            equal = stage.close()
+        except Exception as error:
+            equal = False
+            say("watch: --try: not all of the program could be put back as it was before the trial (%s: %s): start it again from its last checkpoint" % (type(error).__name__, error))
+        equal = self._on_all(equal)
         if equal is not None:
             self.result["restored"] = equal
 

@@ -14,6 +14,8 @@ Delete a line at the end of this file to leave a setting out.
 """
 import functools
 import inspect
+import os
+import re
 
 import torch
 '''
@@ -26,6 +28,7 @@ NEEDS = {                               # which functions a function of settings
     "use_optimizer": ["with_settings"],
     "use_loader": ["with_settings"],
     "use_ddp_buckets": ["with_settings"],
+    "use_expandable_segments": ["allocator_settings"],
 }
 
 

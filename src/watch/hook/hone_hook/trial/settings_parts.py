@@ -5,6 +5,8 @@ is what is written.
 """
 import functools
 import inspect
+import os
+import re
 
 import torch
 
@@ -196,5 +198,12 @@ def use_compile(names):
     when_first_called(names, lambda module, call: torch.compile(call))
 
 
+def allocator_settings(expandable):
+    """With what else the program has set: torch forgets those that are not named again."""
+    given = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    kept = re.findall(r"(?:max_split_size_mb|garbage_collection_threshold|roundup_power2_divisions)\s*:\s*(?:\[[^]]*\]|[^,]*)", given)
+    return ",".join(["expandable_segments:%s" % expandable] + [k.strip() for k in kept])
+
+
 def use_expandable_segments():
-    torch.cuda.memory._set_allocator_settings("expandable_segments:True")
+    torch.cuda.memory._set_allocator_settings(allocator_settings(True))

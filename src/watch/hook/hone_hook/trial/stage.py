@@ -3,6 +3,7 @@
 `yield` is one step of the program, whose own code runs in between: what it does there that concerns us comes in through `broke` and `look`.
 """
 from time import perf_counter
+from traceback import clear_frames
 
 import torch
 
@@ -66,18 +67,23 @@ class Stage:
         self.state = State(self.facts.optimizers, self.facts.heap, self.facts.others, where)
 
     def close(self):
-        """The program as it was. True: every byte is; None: there was nothing to put back."""
-        equal = None
-        self.facts.end()
-        self.set([])
-        if self.state is not None:
-            self.state.restore()
-            equal, self.state = self.state.equal(), None
-        for held in [self.evidence, self.looks] + self.facts.roots:
-            held.remove()
-        self.facts.loaders.close()
-        self.facts.tapes.begin_drain()
-        return equal
+        """The program as it was. True: every byte is; None: there was nothing to put back. Whatever fails on the way, nothing of the trial stays in the program."""
+        state, self.state = self.state, None
+        equal, failures = [], []
+
+        def put_back():
+            if state is not None:
+                state.restore()
+                equal.append(state.equal())
+        parts = [self.facts.end, lambda: self.set([]), put_back, self.evidence.remove, self.looks.remove] + [root.remove for root in self.facts.roots]
+        for part in parts + [self.facts.loaders.close, self.facts.tapes.begin_drain]:
+            try:
+                part()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return equal[0] if equal else None
 
     # ---- what is on
 
@@ -124,7 +130,8 @@ class Stage:
         """An exception in the program's step. Ours if something is on: it is taken off, and the turn is void."""
         if self.state is None or not self.on:
             return False
-        self.failure = error
+        self.failure = _first_line(error)
+        clear_frames(error.__traceback__)       # they hold what the call had computed, and it is made again
         self._take_off()
         return True
 
@@ -184,8 +191,7 @@ class Stage:
 
     def _end_turn(self, step_s, losses, norms):
         """The time of the slowest rank. Losses and gradients are this rank's own."""
-        failure = None if self.failure is None else _first_line(self.failure)
-        told = self.ranks.gather([step_s, self._peak_bytes(), failure, self.looked])
+        told = self.ranks.gather([step_s, self._peak_bytes(), self.failure, self.looked])
         self._raise(told, 2)
         if any(looked for _, _, _, looked in told):
             raise Looked()
@@ -207,7 +213,7 @@ class Stage:
         if not self.ranks.is_alone:
             return                      # ranks end a turn together
         if self.failure is not None:
-            raise Broke(_first_line(self.failure))
+            raise Broke(self.failure)
         if self.looked:
             raise Looked()
 

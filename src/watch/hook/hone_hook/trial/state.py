@@ -3,6 +3,7 @@
 Tensors are written back in place, so that whoever holds one (a view, a bucket, an optimizer) still holds the right one. `equal` then compares
 every byte with what was saved. What a program counts in variables of its own (its loop, a mean of losses) cannot be reached and goes on.
 """
+import copy
 import os
 import random
 import sys
@@ -25,7 +26,7 @@ def _overlaps_itself(t):
 
 
 def _is_kept(t):
-    return t.layout == torch.strided and t.device.type != "meta" and not _overlaps_itself(t)
+    return t.layout == torch.strided and t.device.type != "meta" and not _overlaps_itself(t) and not t.is_inference()      # which nobody may write
 
 
 def _bits(t):
@@ -78,26 +79,36 @@ def _plain(value):
     return isinstance(value, dict) and all(_plain(v) for v in value.values())
 
 
-def _copy_plain(value):
-    if type(value) is dict:
-        return {k: _copy_plain(v) for k, v in value.items()}
-    return [_copy_plain(v) for v in value] if type(value) is list else value
+def _is_empty_table(value):
+    """Of hooks, say: what is registered there meanwhile is no number of the program's."""
+    return isinstance(value, dict) and type(value) is not dict and not value
+
+
+def _put_into(value, saved):
+    """Somebody else may hold the same list."""
+    if isinstance(value, list):
+        value[:] = copy.deepcopy(saved)
+    elif isinstance(value, dict):
+        value.clear()
+        value.update(copy.deepcopy(saved))
 
 
 class Plain:
-    """The plain entries of a dict (of an object, of a group of parameters)."""
+    """The plain entries of a dict (of an object, of a group of parameters): the same objects, and in them what they held."""
 
     def __init__(self, holder, without=()):
         self.holder = holder
-        self.saved = {k: _copy_plain(v) for k, v in holder.items() if k not in without and _plain(v)}
+        self.saved = {k: (v, copy.deepcopy(v)) for k, v in holder.items() if k not in without and _plain(v) and not _is_empty_table(v)}
 
     def restore(self):
-        for key, value in self.saved.items():
-            if key not in self.holder or self.holder[key] != value or type(self.holder[key]) is not type(value):
-                self.holder[key] = _copy_plain(value)
+        for key, (value, saved) in self.saved.items():
+            if value != saved:
+                _put_into(value, saved)
+            if key not in self.holder or self.holder[key] is not value:
+                self.holder[key] = value
 
     def equal(self):
-        return all(k in self.holder and (self.holder[k] == v or v != v) for k, v in self.saved.items())
+        return all(k in self.holder and (self.holder[k] == saved or saved != saved) for k, (_, saved) in self.saved.items())
 
 
 # ---- random numbers
@@ -196,6 +207,21 @@ class Held:
         return self._is_same() and all(part.equal() for part in self.inner)
 
 
+class Attributes:
+    """Which tensors an object has under which names: what is bound anew in a step is not what was saved."""
+
+    def __init__(self, holder):
+        self.holder, self.saved = holder, {k: v for k, v in holder.items() if isinstance(v, torch.Tensor)}
+
+    def restore(self):
+        for key, value in self.saved.items():
+            if self.holder.get(key) is not value:
+                self.holder[key] = value
+
+    def equal(self):
+        return all(self.holder.get(key) is value for key, value in self.saved.items())
+
+
 def _items(holder):
     """Of a list no keys, but places."""
     return list(holder.items()) if isinstance(holder, dict) else [(None, value) for value in holder]
@@ -242,11 +268,13 @@ def _fits_gpu(device, size):
     return size <= free - ROOM_LEFT * total
 
 
-def _place(tensors):
-    """Each tensor's copy beside it if there is room, else all of them on the host."""
-    need = _bytes_by_device(tensors)
+def _place(tensors, gradients):
+    """Each tensor's copy beside it if there is room, else all of them on the host. The gradients that are there stay, while steps make others."""
+    need, held = _bytes_by_device(tensors), _bytes_by_device(gradients)
     gpus = {device: size for device, size in need.items() if device.type == "cuda"}
-    here = all(_fits_gpu(device, size) for device, size in gpus.items())
+    if not all(_fits_gpu(device, held.get(device, 0)) for device in gpus):
+        raise DoesNotFit("the device has no room for gradients a second time, %.1f GB" % (sum(held.values()) / 1e9))
+    here = all(_fits_gpu(device, size + held.get(device, 0)) for device, size in gpus.items())
     on_host, free = sum(need.values()) - (sum(gpus.values()) if here else 0), _host_bytes_free()
     if on_host > HOST_SHARE * free:
         raise DoesNotFit("weights, gradients and optimizer state take %.1f GB a second time; the device has no room for them, and the host has %.1f GB free"
@@ -265,9 +293,12 @@ class State:
         for optimizer in optimizers:
             found.extend(_tensors_of_optimizer(optimizer))
         self.tensors = Tensors([t for t in found if isinstance(t, torch.Tensor)])
-        self.where = where or _place(self.tensors.live)
+        self.where = where or _place(self.tensors.live, [p.grad for p in parameters if p.grad is not None])
         self.tensors.save(self.where == "host")
-        self.parts = [Held(o.state) for o in optimizers] + [Gradients(parameters)]
+        self.parts = [Held(o.state) for o in optimizers]
+        for module in heap.modules:
+            self.parts += [Attributes(holder) for holder in (module._parameters, module._buffers, vars(module)) if isinstance(holder, dict)]
+        self.parts += [Gradients(parameters)]
         self.parts += [Plain(group, without=("params",)) for o in optimizers for group in o.param_groups]
         self.parts += [Plain(vars(holder), without=("_compiled_call_impl",)) for holder in heap.schedules + heap.scalers + heap.modules + list(optimizers)]
         self.random = Random(heap.generators)

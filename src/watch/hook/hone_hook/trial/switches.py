@@ -96,7 +96,7 @@ class ChannelsLast(Switch):
                     entry[key] = value.contiguous(memory_format=torch.channels_last)
 
     def off(self, facts):
-        for p, data in self.before:
+        for p, data in reversed(self.before):       # a weight of two models was moved twice
             p.data = data
         for root in self._roots(facts):
             root.wrap(CHANNELS_LAST, None)
@@ -175,7 +175,7 @@ class ExpandableSegments(Switch):
         return None if retries else "the allocator never ran short"
 
     def _set(self, on):
-        torch.cuda.memory._set_allocator_settings("expandable_segments:%s" % on)
+        torch.cuda.memory._set_allocator_settings(parts.allocator_settings(on))
         torch.cuda.empty_cache()
 
     def on(self, facts):
@@ -185,7 +185,7 @@ class ExpandableSegments(Switch):
         self._set(False)
 
     def lines(self, facts):
-        return ['os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"        # before torch is imported']
+        return ['os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "%s"        # before torch is imported' % parts.allocator_settings(True)]
 
     def settings(self, facts):
         return "use_expandable_segments()"
