@@ -220,6 +220,20 @@ void verdict_add(struct verdict *v, const struct gate *g)
     v->pass &= g->pass;
 }
 
+void verdict_limit_speed(struct verdict *v, double limit)
+{
+    v->pass = true;
+    for (int i = 0; i < v->n; i++) {
+        struct gate *g = &v->gates[i];
+        if (!strcmp(g->name, "throughput")) {
+            g->limit = limit;
+            g->pass = g->judged && g->low > limit;
+            SHOW(limit_text, "above × %.4g", limit);
+        }
+        v->pass &= g->pass;
+    }
+}
+
 void gates_judge(const struct evidence *e, struct verdict *v)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

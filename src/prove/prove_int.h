@@ -69,6 +69,7 @@ enum status turns_take(struct evidence *e, struct trial *const open[2], double u
 /* The gates on two configs, in order; results go to v->gates. */
 void gates_judge(const struct evidence *e, struct verdict *v);
 void verdict_add(struct verdict *v, const struct gate *g);
+void verdict_limit_speed(struct verdict *v, double limit);                     /* its gate on speed, and with it all of it, asks for this instead */
 
 double prove_largest(double a, double b);                                     /* NAN when one is */
 const char *prove_show_bytes(double bytes, char out[GATE_TEXT]);              /* "12.3 MB" */

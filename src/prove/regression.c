@@ -49,13 +49,15 @@ static enum status read_text(const char **out, const struct facts *f, const char
 }
 
 /* Steps of one profile, in order of length: half of them lie below the median, give or take what chance does to such a count. Nothing is assumed of how
- * they spread, which is to one side. What differs between two openings is not in it. Of one step nothing is known. */
+ * they spread, which is to one side. What differs between two openings is not in it. The least and the most of fewer than five have the median between them less often than nine times in ten. */
+enum { STEPS_LEAST = 5 };
+
 static void fill_interval(struct facts *f, double *us, int n)
 {
     const int at = (int)fmax(floor(0.5 * (n - WITHIN * sqrt(n))), 0);
     stats_sort(us, n);
-    f->low_us = n > 1 ? fmin(us[at], f->step_us) : NAN;
-    f->high_us = n > 1 ? fmax(us[n - 1 - at], f->step_us) : NAN;
+    f->low_us = n >= STEPS_LEAST ? fmin(us[at], f->step_us) : NAN;
+    f->high_us = n >= STEPS_LEAST ? fmax(us[n - 1 - at], f->step_us) : NAN;
 }
 
 static enum status read_steps(struct facts *f, struct error *err)
@@ -197,7 +199,7 @@ static void judge_step_time(struct gate *g, const struct facts *a, const struct 
     if (taken)
         add_words(g, "; other work took the cores for %.0f %% of the time, so that this is no verdict: profile again when the machine is quiet", 100 * delayed);
     else if (!known)
-        add_words(g, "; one step does not tell how they differ, so that this is no verdict: profile both with more --steps");
+        add_words(g, "; fewer than %d steps do not tell how they differ, so that this is no verdict: profile both with more --steps", STEPS_LEAST);
     else if (holds)
         add_words(g, "; that is too near to the limit to say: profile both with more --steps");
 }

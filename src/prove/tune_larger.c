@@ -59,7 +59,7 @@ enum status tune_enlarge(struct tuner *t, struct error *err)
     char other[BATCH_WORDS], given[BATCH_WORDS];
     batch_sweep_words(&l->sweep, other, given);
     snprintf(l->words, sizeof l->words, "no: %s%s", l->sweep.noisy ? "" : "a larger one wins less than 5 %; ", other);
-    if (spot <= r->base.train.batch_size)
+    if (l->sweep.noisy || spot <= r->base.train.batch_size)
         return OK;
     const struct config next = config_with_update(&r->base, spot / r->base.train.batch_size, t->o->rule);
     if (next.train.lr > 10) {

@@ -100,7 +100,7 @@ static void put_gain(const struct tune_result *r, FILE *to)
     if (!isfinite(r->speedup))
         fprintf(to, "Stage by stage a step is %.2f times as fast; there is no memory for it and %s at once, so the whole was not measured",
                 gain_before(r, r->n_stages), r->given);
-    else if (r->speedup_low > 1)
+    else if (r->speedup_low > fmax(r->check.believed, 1))
         fprintf(to, "A step is %.2f times as fast as %s (%.2f to %.2f)", r->speedup, r->given, r->speedup_low, r->speedup_high);
     else
         fprintf(to, "A step is no slower than %s", r->given);
@@ -264,14 +264,14 @@ static json_t *roadmap(const struct tune_result *r)
 
 static int ranks(const struct tune_result *r) { return division_of(&r->base).ranks; }
 
-/* By which tune judged, as options of `hone verify`: any gain, and memory for the scratch of kernels. That is no command of ranks: alone it would judge
+/* By which tune judged, as options of `hone verify`: any gain, or where memory fell none that is lost, and memory for the scratch of kernels. That is no command of ranks: alone it would judge
  * another program. */
 static json_t *limits(const struct tune_result *r)
 {
     char text[96];
     if (!r->judged || ranks(r) > 1)
         return json_null();
-    snprintf(text, sizeof text, "--set verify.min_gain=0 --set verify.memory=%.10g",
+    snprintf(text, sizeof text, "--set verify.min_gain=%.10g --set verify.memory=%.10g", round((verdict_gate(&r->verdict, "throughput")->limit - 1) * 1e6) / 1e6,
              ceil(verdict_gate(&r->verdict, "memory")->limit * 1e3) / 1e3);
     return tune_text(text);
 }

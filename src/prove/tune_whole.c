@@ -1,9 +1,10 @@
 /* The two ends of tune: the given config against itself before anything is tried, and against all that was kept after it. */
 #include <math.h>
 
+#include "prove/prove_int.h"
 #include "prove/tune_int.h"
 
-static const double NOT_SLOWER = 0.995;     /* a change that saves memory may cost so much */
+static const double NOT_SLOWER = 0.98;      /* a change that saves memory may seem to cost so much, where it is not proved to be slower */
 static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
 static const double ITSELF = 1.03;          /* by how much a program may seem to be faster than itself: memory lies elsewhere */
 enum { CHECKS = 3 };                        /* each twice as long as the one before */
@@ -59,13 +60,13 @@ enum tune_outcome tune_decide(const struct verdict *v, double believed, char why
         snprintf(why, TUNE_WHY, "faster");
         return TUNE_KEPT;
     }
-    if (memory->b < SAVES * memory->a && speed->value > NOT_SLOWER) {
-        snprintf(why, TUNE_WHY, "no slower, and memory falls from %s to %s", memory->a_text, memory->b_text);
-        return TUNE_KEPT;
-    }
     if (speed->high < 1) {
         snprintf(why, TUNE_WHY, "slower: %s", speed->value_text);
         return TUNE_DROPPED;
+    }
+    if (memory->b < SAVES * memory->a && speed->low > NOT_SLOWER) {
+        snprintf(why, TUNE_WHY, "no slower, and memory falls from %s to %s", memory->a_text, memory->b_text);
+        return TUNE_KEPT;
     }
     if (speed->low > 1) {
         snprintf(why, TUNE_WHY, "too much noise to say: the config seems to win %.3f times over itself, and this is no more: %s", believed, speed->value_text);
@@ -178,6 +179,8 @@ enum status tune_judge_whole(struct tuner *t, struct error *err)
     const enum tune_outcome outcome = tune_decide(&r->verdict, t->believed, why);
     if (outcome != TUNE_KEPT)
         take_back(t, outcome, why);
+    else if (!(speed->low > t->believed))
+        verdict_limit_speed(&r->verdict, NOT_SLOWER);       /* it was kept for its memory */
     return OK;
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "prove/prove_int.h"
 #include "prove/tune_int.h"
 #include "support/check.h"
 #include "tune_consistent.h"
@@ -202,6 +203,17 @@ static struct verdict verdict_of(double value, double low, double high, bool jud
     return v;
 }
 
+/* What was kept for its memory is judged by what was asked of it. */
+static void test_speed_of_what_saves_memory(void **state)
+{
+    (void)state;
+    struct verdict v = verdict_of(1.00, 0.99, 1.01, true, 90, true);
+    verdict_limit_speed(&v, 0.98);
+    assert_true(verdict_gate(&v, "throughput")->pass && verdict_gate(&v, "throughput")->limit == 0.98 && v.pass);
+    verdict_limit_speed(&v, 0.995);
+    assert_true(!verdict_gate(&v, "throughput")->pass && !v.pass);
+}
+
 static void test_decisions(void **state)
 {
     (void)state;
@@ -212,6 +224,9 @@ static void test_decisions(void **state)
         {0.90, 0.85, 0.95, true, 50, true, TUNE_DROPPED, "slower"},
         {1.00, 0.99, 1.01, true, 100, true, TUNE_NO_GAIN, "no difference"},
         {1.00, 0.99, 1.01, true, 90, true, TUNE_KEPT, "no slower, and memory falls"},
+        {0.996, 0.993, 0.999, true, 90, true, TUNE_DROPPED, "slower"},          /* proved to be, if only by a little */
+        {0.996, 0.977, 1.015, true, 90, true, TUNE_NO_GAIN, "no difference"},   /* it may be slower by more than 2 % */
+        {1.02, 1.01, 1.03, true, 90, true, TUNE_KEPT, "no slower, and memory falls"},
         {1.05, 0.90, 1.20, false, 100, true, TUNE_NO_VERDICT, "too much noise"},
         {1.50, 0.90, 2.10, false, 100, true, TUNE_NO_VERDICT, "groups well apart"},
         {1.50, 0.90, 2.10, false, 50, true, TUNE_NO_VERDICT, "groups well apart"},
@@ -359,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_larger_update_only_with_larger_batches),
         cmocka_unit_test(test_loop),      cmocka_unit_test(test_what_is_given_stays), cmocka_unit_test(test_switches),
         cmocka_unit_test(test_decisions),
+        cmocka_unit_test(test_speed_of_what_saves_memory),
         cmocka_unit_test(test_a_gain_of_groups_is_the_smaller_one), cmocka_unit_test(test_what_is_not_itself_is_refused),
         cmocka_unit_test(test_what_does_not_hold_is_taken_back), cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_rows_of_several_lengths),

@@ -61,7 +61,7 @@ static inline struct verdict tune_verdict(double speedup, double low, double hig
     struct verdict v = {.pass = faster};
     for (; v.n < 6; v.n++) {
         struct gate *g = &v.gates[v.n];
-        *g = (struct gate){.name = names[v.n], .pass = true, .judged = true, .a = 1, .b = 1, .value = 1, .limit = 1.0204, .low = NAN, .high = NAN};
+        *g = (struct gate){.name = names[v.n], .pass = true, .judged = true, .a = 1, .b = 1, .value = 1, .limit = strcmp(names[v.n], "throughput") ? 1.0204 : 1, .low = NAN, .high = NAN};
         snprintf(g->words, sizeof g->words, "%s of a and of b agree", g->name);
     }
     struct gate *speed = &v.gates[5];
