@@ -359,7 +359,7 @@ int cmd_doctor(int argc, char **argv)
     };
     const struct usage usage = {
         "doctor", "[CONFIG]", "Shows the machine, the libraries, the measured peaks (the best that were ever seen) and what the cores have of\n"
-        "them just now; with a config, what it needs and what is wrong with it (exit code 1 where something is,\n"
+        "them just now; with a config, what it needs, how long its run takes here and what is wrong with it (exit code 1 where something is,\n"
         "2 where the config cannot be read); on several ranks, how fast they talk to each other.", options, "  hone doctor\n  hone launch -n 2 doctor\n  hone doctor --remeasure\n  hone doctor my.yaml --set train.batch_size=256\n", 0, 1};
     const enum parsed parsed = parse_options(&usage, argc, argv, &positional);
     if (parsed != PARSED_GO)

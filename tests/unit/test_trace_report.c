@@ -1,5 +1,5 @@
-/* The reports of an imported trace: fields and values of report.json, the timeline, hostile names in every form, diagnoses
- * with little in them.
+/* The reports of an imported trace: fields and values of report.json, the timeline, hostile names in every form; test_trace_report_little.c
+ * has diagnoses with little in them.
  * `test_trace_report --write DIR` instead writes reports of a sample, of hostile names, of nothing and of a trace without a
  * device into DIR/sample, DIR/hostile, DIR/empty and DIR/cpu, for tests/cli/trace-report-chromium.sh. */
 #include <sys/stat.h>
@@ -8,30 +8,7 @@
 #include "core/fs.h"
 #include "report_check.h"
 #include "trace_diagnosis.h"
-
-typedef enum status trace_writer(const struct diagnosis *d, FILE *to, struct error *err);
-
-static __attribute__((noinline)) char *trace_written(trace_writer *write, const struct diagnosis *d)
-{
-    char *text = NULL;
-    size_t size = 0;
-    struct error err;
-    FILE *to = open_memstream(&text, &size);
-    assert_non_null(to);
-    assert_ok(write(d, to, &err), err);
-    assert_int_equal(fclose(to), 0);
-    assert_int_equal(strlen(text), size);
-    return text;
-}
-
-static json_t *trace_json(const struct diagnosis *d)
-{
-    char *text = trace_written(report_trace_write_json, d);
-    assert_int_equal(text[strlen(text) - 1], '\n');
-    json_t *j = parsed(text);
-    free(text);
-    return j;
-}
+#include "trace_written.h"
 
 /* ---- report.json ---- */
 
@@ -425,105 +402,6 @@ static void a_rank_without_a_number_is_told_by_its_file(void **state)
     traced_free(d);
 }
 
-/* ---- little in it ---- */
-
-static void assert_no_nan(const char *text)
-{
-    static const char *const wrong[] = {"nan", "NaN", " inf", "-inf", "(null)"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_has_not(text, wrong[i]);
-}
-
-static void try_all(const struct diagnosis *d)
-{
-    json_decref(trace_json(d));
-    char *html = trace_written(report_trace_write_html, d), *md = trace_written(report_trace_write_markdown, d);
-    assert_no_nan(md);
-    assert_no_nan(strstr(html, "id=\"report-data\">") ? "" : "(null)");
-    free(html);
-    free(md);
-}
-
-static void an_empty_diagnosis_is_reported(void **state)
-{
-    (void)state;
-    const struct diagnosis empty = {0};
-    try_all(&empty);
-    json_t *j = trace_json(&empty);
-    assert_int_equal(json_array_size(at(j, "steps")), 0);
-    assert_int_equal(json_array_size(at(j, "findings")), 0);
-    assert_int_equal(json_array_size(at(j, "timeline.events")), 0);
-    assert_true(json_is_null(at(j, "device")));
-    assert_true(json_is_null(at(j, "gpu.busy_share")));
-    assert_true(json_is_null(at(j, "trace.rank")));
-    assert_true(json_is_null(at(j, "memory.peak_bytes")));
-    json_decref(j);
-    char *md = trace_written(report_trace_write_markdown, &empty);
-    assert_has(md, "The trace has no work on a device.");
-    assert_has(md, "No rule found time to win.");
-    free(md);
-}
-
-/* Host events only. */
-static struct diagnosis *cpu_only(void)
-{
-    struct diagnosis *d = traced_diagnosis();
-    d->device = NULL;
-    d->gpu = (struct trace_gpu){0};
-    d->launches = (struct trace_launches){0};
-    d->n_kernels = d->n_kinds = d->n_queue = d->n_memory = d->n_ranks = d->n_collectives = d->n_phases = d->n_findings = 0;
-    d->n_steps = 1;
-    d->no_step_marks = true;
-    d->timeline_step = 0;
-    d->memory_peak_bytes = d->memory_total_bytes = 0;
-    d->corrected.device_us = d->corrected.idle_us = 0;
-    for (int i = 0; i < d->n_ops; i++)
-        d->ops[i].device_us = d->ops[i].device_self_us = 0;
-    return d;
-}
-
-static void a_trace_without_a_device_is_reported(void **state)
-{
-    (void)state;
-    struct diagnosis *d = cpu_only();
-    try_all(d);
-    char *md = trace_written(report_trace_write_markdown, d);
-    assert_has(md, "(1 step: the whole trace, which has no step marks)");
-    assert_has(md, "Shares are of the self time of all ops.\n");
-    free(md);
-    traced_free(d);
-}
-
-static void numbers_that_are_none_become_null_or_a_dash(void **state)
-{
-    (void)state;
-    struct diagnosis *d = traced_diagnosis();
-    d->corrected.step_us = NAN;
-    d->gpu.busy_us = INFINITY;
-    d->steps[1].cpu_us = -INFINITY;
-    d->findings[0].speedup = NAN;
-    d->kernels[0].mean_us = NAN;
-    d->ops[0].self_us = INFINITY;
-    d->queue[3].value = NAN;
-    d->ranks[0].wait_us = NAN;
-    d->phases[1].high = INFINITY;
-    d->mean_occupancy = NAN;
-    try_all(d);
-    json_t *j = trace_json(d);
-    assert_true(json_is_null(at(j, "corrected.step_us")));
-    assert_true(json_is_null(at(j, "corrected.slowdown")));
-    assert_true(json_is_null(at(j, "gpu.busy_us")));
-    assert_true(json_is_null(at(j, "steps.1.cpu_us")));
-    assert_true(json_is_null(at(j, "findings.0.expected_speedup")));
-    assert_true(json_is_null(at(j, "queue.3.1")));
-    assert_true(json_is_null(at(j, "mean_occupancy_percent")));
-    json_decref(j);
-    char *md = trace_written(report_trace_write_markdown, d);
-    assert_has(md, "| step without the profiler | – (13.8 ms to 16.9 ms), estimated |");
-    free(md);
-    traced_free(d);
-}
-
 /* ---- files ---- */
 
 static void every_file_is_written_or_named(void **state)
@@ -565,37 +443,13 @@ static int write_one(const struct diagnosis *d, const char *folder, const char *
 static int write_samples(const char *folder)
 {
     const struct diagnosis empty = {0};
-    struct diagnosis *sample = traced_diagnosis(), *hostile = traced_hostile(), *cpu = cpu_only();
+    struct diagnosis *sample = traced_diagnosis(), *hostile = traced_hostile(), *cpu = traced_on_cpu();
     const int failed = write_one(sample, folder, "sample") + write_one(hostile, folder, "hostile") +
                        write_one(&empty, folder, "empty") + write_one(cpu, folder, "cpu");
     traced_free(sample);
     traced_free(hostile);
     traced_free(cpu);
     return failed;
-}
-
-static void a_watched_program_says_what_memory_it_took(void **state)
-{
-    (void)state;
-    struct watched_rank ranks[2] = {{.rank = 0, .steps_by = "Optimizer.step", .peak_bytes = 11.2e9}, {.rank = 3, .steps_by = "Optimizer.step", .peak_bytes = 9e8}};
-    struct watched w = {.command = "python train.py", .ranks = ranks, .n = 2};
-    struct diagnosis *d = traced_diagnosis();
-    const double speedup = d->findings[0].speedup;
-    d->watched = &w;
-    d->findings[0].predicted = 1.5;                     /* and then it was measured */
-    char *md = trace_written(report_trace_write_markdown, d);
-    assert_non_null(strstr(md, "\nMemory: 11.2 GB at most in tensors on the device; rank 3 900 MB.\n"));
-    free(md);
-    json_t *j = trace_json(d);
-    assert_number(j, "findings.0.predicted_speedup", 1.5);
-    assert_number(j, "findings.0.expected_speedup", speedup);
-    json_decref(j);
-    w.n = 1;
-    ranks[0].peak_bytes = 0;                            /* a CPU */
-    md = trace_written(report_trace_write_markdown, d);
-    assert_null(strstr(md, "Memory: "));
-    free(md);
-    traced_free(d);
 }
 
 int main(int argc, char **argv)
@@ -615,11 +469,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(markdown_has_the_numbers),
         cmocka_unit_test(markdown_fits_an_issue_comment),
         cmocka_unit_test(a_rank_without_a_number_is_told_by_its_file),
-        cmocka_unit_test(an_empty_diagnosis_is_reported),
-        cmocka_unit_test(a_trace_without_a_device_is_reported),
-        cmocka_unit_test(numbers_that_are_none_become_null_or_a_dash),
         cmocka_unit_test(every_file_is_written_or_named),
-        cmocka_unit_test(a_watched_program_says_what_memory_it_took),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

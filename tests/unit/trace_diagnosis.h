@@ -272,4 +272,22 @@ static inline void traced_free(struct diagnosis *d)
     free(d);
 }
 
+/* Host events only. */
+static inline struct diagnosis *traced_on_cpu(void)
+{
+    struct diagnosis *d = traced_diagnosis();
+    d->device = NULL;
+    d->gpu = (struct trace_gpu){0};
+    d->launches = (struct trace_launches){0};
+    d->n_kernels = d->n_kinds = d->n_queue = d->n_memory = d->n_ranks = d->n_collectives = d->n_phases = d->n_findings = 0;
+    d->n_steps = 1;
+    d->no_step_marks = true;
+    d->timeline_step = 0;
+    d->memory_peak_bytes = d->memory_total_bytes = 0;
+    d->corrected.device_us = d->corrected.idle_us = 0;
+    for (int i = 0; i < d->n_ops; i++)
+        d->ops[i].device_us = d->ops[i].device_self_us = 0;
+    return d;
+}
+
 #endif

@@ -136,6 +136,17 @@ class _Loader(Switch):
         return "use_loader(%s)" % ", ".join("%s=%s" % pair for pair in self._changes(facts).items())
 
 
+    def why_not(self, iterators):
+        """No loader can stand in for these; None: one can."""
+        if not iterators:
+            return "no DataLoader was read"
+        if any(i._dataset_kind != _DatasetKind.Map for i in iterators):
+            return "its dataset is iterable, and has no indices to load again"
+        if any(_is_used_up(i._index_sampler) for i in iterators):
+            return "its sampler gives every index once, and the trial would take some"
+        return None
+
+
 class Workers(_Loader):
     def change(self, iterator):
         return {"num_workers": min(WORKERS_MOST, max(2, 2 * iterator._num_workers, self.cpus // 2))}
@@ -143,12 +154,9 @@ class Workers(_Loader):
     def applies(self, facts):
         self.cpus = max(len(allowed()) // facts.ranks_here, 1)
         iterators = self.iterators(facts)
-        if not iterators:
-            return "no DataLoader was read"
-        if any(i._dataset_kind != _DatasetKind.Map for i in iterators):
-            return "its dataset is iterable: workers would each read all of it"
-        if any(_is_used_up(i._index_sampler) for i in iterators):
-            return "its sampler gives every index once, and the trial would take some"
+        why = self.why_not(iterators)
+        if why:
+            return why
         if facts.load_share < LOADS:
             return "loading takes %.1f %% of a step" % (100 * facts.load_share)
         return "it has as many as there are CPUs" if all(i._num_workers >= min(self.cpus, WORKERS_MOST) for i in iterators) else None
@@ -164,10 +172,4 @@ class PinnedMemory(_Loader):
         if facts.device.kind != "cuda":
             return "only for a GPU"
         iterators = self.iterators(facts)
-        if not iterators:
-            return "no DataLoader was read"
-        if any(i._dataset_kind != _DatasetKind.Map for i in iterators):
-            return "its dataset is iterable"
-        if any(_is_used_up(i._index_sampler) for i in iterators):
-            return "its sampler gives every index once, and the trial would take some"
-        return "it is on" if all(i._pin_memory for i in iterators) else None
+        return self.why_not(iterators) or ("it is on" if all(i._pin_memory for i in iterators) else None)
