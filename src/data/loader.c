@@ -43,6 +43,7 @@ struct loader {
     int64_t next_fill;          /* the batch a worker takes next */
     int64_t next_read;          /* the batch the reader asks for next */
     int64_t released;           /* batches below this number have left their slots */
+    bool rests;                 /* take no further batches until one is read */
     bool stop;                  /* take no further batches: the loader ends, or one has failed */
 };
 
@@ -78,7 +79,7 @@ static void *worker_main(void *argument)
     pthread_mutex_lock(&l->lock);
     const int number = l->numbered++;
     for (;;) {
-        while (!l->stop && l->next_fill >= l->released + l->n_slots)
+        while (!l->stop && (l->rests || l->next_fill >= l->released + l->n_slots))
             pthread_cond_wait(&l->freed, &l->lock);
         if (l->stop)
             break;
@@ -207,6 +208,10 @@ static struct slot *slot_wait(struct loader *l)
         if (l->released + l->n_slots - l->next_fill >= l->prefetch)
             pthread_cond_broadcast(&l->freed);
     }
+    if (l->rests) {
+        l->rests = false;
+        pthread_cond_broadcast(&l->freed);
+    }
     while (!s->ready)
         pthread_cond_wait(&l->filled, &l->lock);
     pthread_mutex_unlock(&l->lock);
@@ -232,6 +237,13 @@ const struct batch *loader_next(struct loader *l, struct error *err)
 }
 
 int64_t loader_wait_ns(const struct loader *l) { return l->wait_ns; }
+
+void loader_rest(struct loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->rests = true;
+    pthread_mutex_unlock(&l->lock);
+}
 
 int64_t loader_ahead(struct loader *l)
 {

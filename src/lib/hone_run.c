@@ -104,7 +104,7 @@ hone_status hone_run_evaluate(hone_run *run, double *loss)
     if (!run || !loss)
         return hone_missing(run ? "where the loss goes" : "the run");
     const locale_t theirs = hone_compute_begin();
-    enum status st = trial_validate(run->trial, &has_data, &mean, &err);
+    enum status st = trial_validate(run->trial, NULL, &has_data, &mean, &err);
     hone_compute_end(theirs);
     if (st == OK && !has_data)
         st = error_set(&err, ANSWER_NO, "there is no validation data; try a data.val_fraction above 0, or data.val_path");

@@ -13,14 +13,16 @@ struct evidence_side {
     double *losses;                 /* (steps) */
     double validation;              /* NAN: no validation data */
     bool has_validation;
-    double planned_bytes, ops, model_flops;
+    double planned_bytes, ops;
+    double model_flops;             /* NAN: steps differ in length */
     double kernels;                 /* per step; NAN: not known */
     struct products_peak peak;
     uint64_t fingerprint;           /* of the parameters after `steps` steps */
-    double *turn_us;                /* (turns): the median step of each turn */
+    double *turn_us;                /* (turns): the median step, or mean step of a cycle, of each turn */
     double *turn_delay;             /* (turns): of the time of its threads, what other work had their cores for; below 0, or NULL: not known */
     int lanes;                      /* threads that such a delay is a mean of */
-    int turn_steps;                 /* of one turn that are counted */
+    int turn_steps;                 /* of one turn that are counted: whole cycles */
+    int cycle;                      /* steps whose mean is that of the next so many */
     double tokens_per_step;
 };
 

@@ -22,6 +22,8 @@ void tuner_tell(const struct tuner *t, const char *what)
         t->o->progress(t->o->context, what, t->o->budget_s > 0 ? fmin(tuner_spent_s(t) / t->o->budget_s, MOST_TOLD) : 0);
 }
 
+bool tuner_stages_have_s(const struct tuner *t, double seconds) { return tuner_spent_s(t) + seconds < STAGES_SHARE * t->o->budget_s; }
+
 void tuner_know_base(struct tuner *t, double planned_bytes)
 {
     if (t->base_bytes > 0)
@@ -127,7 +129,7 @@ static enum status try_choice(struct tuner *t, struct choice *c, struct error *e
     tuner_tell(t, what);
     enum status st;
     if (c->gain == GAIN_AROUND_STEP)
-        st = tune_measure_evaluation(&c->stage, &t->now, &c->next, t->believed, err);
+        st = tune_measure_evaluation(t, c, err);
     else
         st = prove_stage(t, c, err);
     if (st == CANNOT && !tuner_stopped(t)) {        /* the machine has not the memory for it: that ends this stage alone */
@@ -154,9 +156,9 @@ static enum status run_stages(struct tuner *t, struct error *err)
         struct choice next;
         tuner_tell(t, "profiling");
         enum status st = look_around(t, err);
-        const bool in_time = tuner_spent_s(t) + tuner_proof_s(t, 1) < STAGES_SHARE * t->o->budget_s;
+        const bool proves = tuner_stages_have_s(t, tuner_proof_s(t, 1));
         if (st == OK)
-            st = tune_choose(t, &next, in_time, err);
+            st = tune_choose(t, &next, proves, err);
         if (tuner_stopped(t)) {
             t->r->interrupted = true;
             return OK;
@@ -164,7 +166,7 @@ static enum status run_stages(struct tuner *t, struct error *err)
         if (st != OK || !next.moves)
             return st;
         t->tried |= next.moves;
-        if (!in_time) {
+        if (next.gain == GAIN_AROUND_STEP ? !tuner_stages_have_s(t, tune_evaluation_s(t)) : !proves) {
             t->r->out_of_time = t->o->budget_s > 0;         /* of no budget nothing was spent */
             snprintf(next.stage.why, sizeof next.stage.why, t->o->budget_s > 0 ? "no time was left to try it" : "nothing is tried with a budget of 0");
         } else

@@ -22,6 +22,7 @@ struct tuner {
 static inline double tuner_spent_s(const struct tuner *t) { return clock_s() - t->start_s; }
 bool tuner_stopped(const struct tuner *t);
 void tuner_tell(const struct tuner *t, const char *what);
+bool tuner_stages_have_s(const struct tuner *t, double seconds);   /* before the time for judging the whole begins */
 void tuner_know_base(struct tuner *t, double planned_bytes);        /* what the base takes, once it is known */
 
 /* b against a, by all gates: any gain counts, and b may take `memory` times what a does. */
@@ -90,8 +91,9 @@ void tune_measure_sizes(struct tuner *t);
 void tune_know_run(struct tune_result *r, const struct measured *m, const struct profile *p);
 double tune_run_step_us(const struct tune_result *r, double point_us);     /* of the run, where a point has steps so long */
 void tune_settle_evaluation(struct tune_result *r);        /* when all else is measured: gains of evaluation with the steps of the result */
-/* A stage that only changes how often evaluation runs: steps and evaluations are timed in turns, and put together as both
- * configs say. `believed`: what the gain must be above, at least. */
-enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, double believed, struct error *err);
+/* A choice that only changes how often evaluation runs: steps and evaluations are timed in turns, as many as the stages have time for, and put
+ * together as both configs say. */
+enum status tune_measure_evaluation(struct tuner *t, struct choice *c, struct error *err);
+double tune_evaluation_s(const struct tuner *t);        /* that this takes at least; 0: not known */
 
 #endif

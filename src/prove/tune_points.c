@@ -7,7 +7,7 @@
 #include "train/train.h"
 #include "train/trial.h"
 
-enum { TURNS = 5 };
+enum { TURNS = 5, TURNS_LEAST = 2 };
 static const double EVALUATION_GAIN = 1.01;     /* of the run: less is not worth fewer losses to look at, nor beyond doubt */
 
 static double median(double *us, int n)
@@ -139,31 +139,45 @@ static void give_gains(struct tune_stage *s, double step_us)
     s->high = around_gain(step_us, e->high_us, e->left);
 }
 
-enum status tune_measure_evaluation(struct tune_stage *s, const struct config *a, const struct config *b, double believed, struct error *err)
+double tune_evaluation_s(const struct tuner *t)
 {
-    struct trial *t;
+    const double us = t->situation ? t->situation->m.evaluation_us : NAN;
+    return us > 0 ? TURNS_LEAST * us / 1e6 : 0;
+}
+
+/* A step and an evaluation. */
+static enum status take_turn(struct trial *t, const volatile sig_atomic_t *stop, double *step_us, double *evaluation_us, struct error *err)
+{
+    double loss;
+    bool has_data;
+    enum status st = median_step_us(t, step_us, err);
+    const int64_t start = clock_ns();
+    if (st == OK)
+        st = trial_validate(t, stop, &has_data, &loss, err);
+    *evaluation_us = (double)(clock_ns() - start) / 1e3;
+    return st;
+}
+
+enum status tune_measure_evaluation(struct tuner *t, struct choice *c, struct error *err)
+{
+    struct tune_stage *s = &c->stage;
+    struct trial *open;
     double step_us[TURNS], evaluation_us[TURNS];
-    enum status st = trial_open(&t, a, NULL, NULL, err);
+    int n = 0;
+    enum status st = trial_open(&open, &t->now, NULL, NULL, err);
     if (st != OK)
         return st;
-    const struct evaluations now = trial_evaluations(t, a->eval.every), then = trial_evaluations(t, b->eval.every);
-    for (int i = 0; i < TURNS && st == OK; i++) {
-        double loss;
-        bool has_data;
-        st = median_step_us(t, &step_us[i], err);
-        const int64_t start = clock_ns();
-        if (st == OK)
-            st = trial_validate(t, &has_data, &loss, err);
-        evaluation_us[i] = (double)(clock_ns() - start) / 1e3 * evaluations_per_step(now);
-    }
-    trial_free(t);
+    const struct evaluations now = trial_evaluations(open, t->now.eval.every), then = trial_evaluations(open, c->next.eval.every);
+    for (; n < TURNS && st == OK && (n < TURNS_LEAST || tuner_stages_have_s(t, evaluation_us[n - 1] / 1e6)); n++)
+        st = take_turn(open, t->o->stop, &step_us[n], &evaluation_us[n], err);
+    trial_free(open);
     if (st != OK)
         return st;
-    const double us = median(evaluation_us, TURNS);         /* they are sorted now */
-    s->evaluation = (struct tune_evaluation){.us = us, .low_us = evaluation_us[0], .high_us = evaluation_us[TURNS - 1],
+    const double us = median(evaluation_us, n), each = evaluations_per_step(now);       /* they are sorted now */
+    s->evaluation = (struct tune_evaluation){.us = us * each, .low_us = evaluation_us[0] * each, .high_us = evaluation_us[n - 1] * each,
                                              .left = evaluations_left(now, then.every)};
-    give_gains(s, median(step_us, TURNS));
-    const bool wins = s->low > fmax(believed, EVALUATION_GAIN);
+    give_gains(s, median(step_us, n));
+    const bool wins = s->low > fmax(t->believed, EVALUATION_GAIN);
     s->outcome = wins ? TUNE_KEPT : TUNE_NO_GAIN;
     snprintf(s->why, sizeof s->why, wins ? "less of the run is evaluation; the step is the same" : "evaluation takes little");
     return OK;

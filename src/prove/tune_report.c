@@ -141,19 +141,21 @@ static void put_headline(const struct tune_result *r, FILE *to)
         fprintf(to, "Interrupted: what was proved by then multiplies, stage by stage, to %.2f times as fast; it was not measured against %s",
                 gain_before(r, r->n_stages), r->given);
     else if (r->interrupted)
-        fputs("Interrupted before anything was proved to be faster", to);
+        fputs(n.around ? "Interrupted before a step was proved to be faster" : "Interrupted before anything was proved to be faster", to);
     else if (r->taken_back)
-        fprintf(to, "Nothing was won: what won stage by stage does not, all together, against %s (%s)", r->given, r->whole);
+        fprintf(to, "%s: what won stage by stage does not, all together, against %s (%s)", n.around ? "A step is as it was" : "Nothing was won", r->given, r->whole);
     else if (n.kept)
         put_gain(r, to);
     else if (n.around)
-        fputs("A step is as it was; less of the run is evaluation", to);
+        fputs("A step is as it was", to);
     else if (!r->n_stages)
         fputs("Nothing to try: no pass and no setting changes this program", to);
     else if (n.measured)
         put_nothing(r, &n, to);
     else
         fputs("Nothing was tried: these are predictions only", to);
+    if (n.around)
+        fputs("; less of the run is evaluation", to);
     put_faster_reference(r, to);
 }
 

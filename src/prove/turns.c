@@ -1,8 +1,8 @@
 /* Speed in one opening: turns of steps of a and of b, one after the other, in one process.
  *
  * What disturbs the machine then disturbs both. A turn lasts some tens of milliseconds, as steps that alternate one by one would
- * find the caches full of the other's data; the first step of a turn of several is not counted for the same reason. How long other
- * work had the cores in a turn is noted with it: speed.c leaves such pairs out. */
+ * find the caches full of the other's data; the first step of a turn of several is not counted for the same reason, and those are not
+ * whose batches were made in the other's turn. How long other work had the cores in a turn is noted with it: speed.c leaves such pairs out. */
 #include <math.h>
 
 #include "core/arena.h"
@@ -15,75 +15,107 @@ static const double TURN_SECONDS = 0.03;
 static const double LOOK_SECONDS = 0.25;   /* between two looks at a GPU, which lie between turns */
 static const double ALIKE = 1.5;           /* steps that are no further apart make turns of as many steps */
 static const double WARM_SECONDS = 0.1;    /* enough for three steps, or it is fewer */
+static const double USED_UP_SECONDS = 0.3; /* enough for the batches that were ready before, where steps take them faster than they are made */
 enum { TURN_STEPS_MOST = 256, FIT_FEWEST = 2, FIT_MOST = 8, WARM_STEPS = 3 };
+
+static enum status take_steps(struct trial *t, int64_t n, struct error *err)
+{
+    struct trial_step step;
+    enum status st = OK;
+    for (int64_t i = 0; i < n && st == OK; i++)
+        st = trial_step(t, &step, err);
+    return st;
+}
+
+/* The mean step of a cycle. */
+static enum status time_cycle(double *us, struct trial *t, int cycle, struct error *err)
+{
+    enum status st = OK;
+    double sum = 0;
+    for (int i = 0; i < cycle && st == OK; i++) {
+        struct trial_step step;
+        st = trial_step(t, &step, err);
+        sum += step.us;
+    }
+    *us = sum / cycle;
+    return st;
+}
 
 static enum status take_turn(struct evidence_side *s, struct trial *t, int turn, struct error *err)
 {
     double us[TURN_STEPS_MOST];
-    struct trial_step step;
+    const int n = s->turn_steps / s->cycle;
+    const int64_t first = s->turn_steps > 1, beside = trial_batches_beside(t);
     const struct delay delay = delay_begin();
-    enum status st = s->turn_steps > 1 ? trial_step(t, &step, err) : OK;
-    for (int i = 0; i < s->turn_steps && st == OK; i++) {
-        st = trial_step(t, &step, err);
-        us[i] = step.us;
-    }
+    enum status st = take_steps(t, beside > first ? beside : first, err);
+    for (int i = 0; i < n && st == OK; i++)
+        st = time_cycle(&us[i], t, s->cycle, err);
     if (st == OK) {
         s->turn_delay[turn] = s->lanes ? delay_share(&delay, s->lanes) : -1;
-        stats_sort(us, s->turn_steps);
-        s->turn_us[turn] = stats_percentile(us, s->turn_steps, 0.5);
+        stats_sort(us, n);
+        s->turn_us[turn] = stats_percentile(us, n, 0.5);
     }
-    return st;
+    return st == OK ? trial_rest(t, err) : st;
 }
 
-/* The fastest of a few steps; of more where they are short, as other work makes one of them several times as long. */
-static enum status time_step(double *step_s, struct trial *t, double seconds, struct error *err)
+/* The fastest of a few cycles of steps; of more where they are short, as other work makes one of them several times as long. */
+static enum status time_step(double *step_s, struct trial *t, int cycle, double seconds, struct error *err)
 {
     enum status st = OK;
     double spent = 0;
     *step_s = INFINITY;
     for (int i = 0; i < FIT_MOST && st == OK && (i < FIT_FEWEST || spent < FIT_MOST * seconds); i++) {
-        struct trial_step s;
-        st = trial_step(t, &s, err);
-        *step_s = fmin(*step_s, s.us * 1e-6);
-        spent += s.us * 1e-6;
+        double us;
+        st = time_cycle(&us, t, cycle, err);
+        *step_s = fmin(*step_s, us * 1e-6);
+        spent += us * cycle * 1e-6;
     }
-    return st;
+    return st == OK ? trial_rest(t, err) : st;
 }
 
 static void make_room(struct evidence_side *s, struct trial *t)
 {
     s->turn_us = xcalloc(TURNS_MOST, sizeof *s->turn_us);
     s->turn_delay = xcalloc(TURNS_MOST, sizeof *s->turn_delay);
+    s->cycle = (int)trial_cycle(t);
     s->lanes = delay_is_of_others(trial_lanes(t)) ? trial_lanes(t) : 0;
 }
+
+static int whole_cycles(double steps, int cycle) { return (int)fmin(fmax(floor(steps / cycle), 1) * cycle, TURN_STEPS_MOST / cycle * cycle); }
 
 /* How many steps fill a turn: as many of both where they take about as long, so that both are disturbed alike. */
 enum status turns_fit(struct evidence *e, struct trial *const open[2], double seconds, struct error *err)
 {
     const double turn = fmin(TURN_SECONDS, seconds / (OPENINGS_USUAL * TURNS_FEWEST));
+    struct evidence_side *const sides[] = {&e->a, &e->b};
     double step_s[2];
     e->opening = xcalloc(TURNS_MOST, sizeof *e->opening);
-    make_room(&e->a, open[0]);
-    make_room(&e->b, open[1]);
-    for (int i = 0; i < 2; i++)
-        if (time_step(&step_s[i], open[i], turn, err) != OK)
+    for (int i = 0; i < 2; i++) {
+        make_room(sides[i], open[i]);
+        if (time_step(&step_s[i], open[i], sides[i]->cycle, turn, err) != OK)
             return err->status;
+    }
     const double longer = fmax(step_s[0], step_s[1]), shorter = fmin(step_s[0], step_s[1]);
     for (int i = 0; i < 2; i++)
-        (i ? &e->b : &e->a)->turn_steps = (int)fmin(fmax(floor(turn / (longer < ALIKE * shorter ? shorter : step_s[i])), 1), TURN_STEPS_MOST);
+        sides[i]->turn_steps = whole_cycles(turn / (longer < ALIKE * shorter ? shorter : step_s[i]), sides[i]->cycle);
     return OK;
 }
 
-/* A GPU's graph is captured in the second step; on a CPU the first one touches memory for the first time. */
+/* A GPU's graph is captured in the second step; on a CPU the first one touches memory for the first time. Then steps go on while batches that were
+ * ready get fewer: a long run has used them up. */
 enum status turns_warm(struct trial *t, struct error *err)
 {
     enum status st = OK;
     const double start = clock_s();
-    for (int i = 0; st == OK && (i < 1 || clock_s() - start < (i < WARM_STEPS ? WARM_SECONDS : TURN_SECONDS)); i++) {
-        struct trial_step s;
-        st = trial_step(t, &s, err);
+    for (int i = 0; st == OK && (i < 1 || clock_s() - start < (i < WARM_STEPS ? WARM_SECONDS : TURN_SECONDS)); i++)
+        st = take_steps(t, 1, err);
+    for (int64_t before = INT64_MAX, ready; st == OK && clock_s() - start < USED_UP_SECONDS; before = ready) {
+        ready = trial_batches_ahead(t);
+        if (ready == 0 || ready >= before)
+            break;
+        st = take_steps(t, 1, err);
     }
-    return st;
+    return st == OK ? trial_rest(t, err) : st;
 }
 
 /* Who begins changes from pair to pair. */

@@ -58,7 +58,7 @@ static enum status run_side(struct evidence_side *s, struct trial *t, int64_t st
 {
     enum status st = train(t, s->losses, steps, part, what, err);
     if (st == OK)
-        st = trial_validate(t, &s->has_validation, &s->validation, err);
+        st = trial_validate(t, part->options->stop, &s->has_validation, &s->validation, err);
     if (st == OK)
         s->fingerprint = trial_fingerprint(t);
     return st;

@@ -111,7 +111,8 @@ static enum status obey(struct follower *f, const struct order *o, struct error 
     case ORDER_RESTART: return trial_restart(t, err);
     case ORDER_BACKWARD: return trial_backward(t, err);
     case ORDER_STEP: return trial_step(t, &step, err);
-    case ORDER_VALIDATE: return trial_validate(t, &has_data, &loss, err);
+    case ORDER_REST: return trial_rest(t, err);
+    case ORDER_VALIDATE: return trial_validate(t, NULL, &has_data, &loss, err);
     case ORDER_END: break;
     }
     return OK;

@@ -5,7 +5,7 @@
 #include "train/follow.h"
 #include "train/trial.h"
 
-enum order_kind { ORDER_END, ORDER_OPEN, ORDER_FREE, ORDER_RESTART, ORDER_BACKWARD, ORDER_STEP, ORDER_VALIDATE, ORDER_MEASURE };
+enum order_kind { ORDER_END, ORDER_OPEN, ORDER_FREE, ORDER_RESTART, ORDER_BACKWARD, ORDER_STEP, ORDER_REST, ORDER_VALIDATE, ORDER_MEASURE };
 
 /* Is this the rank that leads others which follow? */
 bool follow_leads(const struct config *c);

@@ -12,7 +12,7 @@
 #include "train/follow_int.h"
 #include "train/train_int.h"
 
-enum { WARM_UP = 3, LOOK_EVERY = 4, CYCLE_MOST = 8 };       /* steps; between two that are measured; steps */
+enum { WARM_UP = 3, LOOK_EVERY = 4 };       /* steps; between two that are measured */
 static const double SETTLES_S = 0.3, AHEAD = 1.5;       /* s; steps: the device is what is waited for */
 
 static void count_after(struct measured *m, const struct counters *c, struct counter_values before, int64_t steps)
@@ -106,22 +106,15 @@ static enum status warm_up(const struct session *s, struct error *err)
     return st;
 }
 
-/* Steps that choose nodes of K-1 take longer than those that keep the choice: a turn is of all of them. Where a choice is kept for very long it hardly counts. */
-static int64_t cycle_steps(const struct config *c)
-{
-    return c->model.arch == ARCH_K1 && c->k1.every <= CYCLE_MOST ? c->k1.every : 1;
-}
-
 /* Of several ranks every step is told by itself. */
 static enum status choose_turn(struct session *s, struct error *err)
 {
     struct turn_time t = {0};
-    const int64_t cycle = cycle_steps(&s->m->run->config);
-    s->turn = has_ranks(s) ? 1 : cycle;
+    s->turn = has_ranks(s) ? 1 : model_run_turn_steps(s->m->run, 0);
     if (!s->m->run->backend->finish || has_ranks(s) || stopped(s))
         return OK;
     const enum status st = model_run_turn(s->m->run, s->loader, 1, NULL, &t, err);
-    s->turn = (model_run_turn_steps(s->m->run, t.step_s) + cycle - 1) / cycle * cycle;
+    s->turn = model_run_turn_steps(s->m->run, t.step_s);
     return st;
 }
 

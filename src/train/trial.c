@@ -18,6 +18,8 @@ struct trial {
     struct loader *loader;
     int *writers;                   /* of the values of the program that ran last; NULL: nobody asked yet */
     const struct exec *written;     /* whose these are */
+    bool rests;
+    int64_t ready;                  /* batches, when it last began to rest */
     int number;                     /* that those who follow know it by; -1: nobody does */
 };
 
@@ -118,6 +120,7 @@ enum status trial_restart(struct trial *t, struct error *err)
         return err->status;
     loader_free(t->loader);
     t->loader = NULL;               /* until all is as at the start */
+    t->rests = false;
     enum status st = exec_init_parameters(t->run.train, (uint64_t)t->run.config.train.seed, err);
     setup_done();
     if (st == OK)
@@ -129,6 +132,24 @@ enum status trial_restart(struct trial *t, struct error *err)
 static enum status check_started(const struct trial *t, struct error *err)
 {
     return t->loader ? OK : error_set(err, CANNOT, "the run is not at its start, as its last restart failed; restart it again");
+}
+
+enum status trial_rest(struct trial *t, struct error *err)
+{
+    if (check_started(t, err) != OK || tell(t, ORDER_REST, err) != OK)
+        return err->status;
+    t->rests = true;
+    t->ready = loader_ahead(t->loader);
+    loader_rest(t->loader);
+    return OK;
+}
+
+int64_t trial_batches_ahead(const struct trial *t) { return t->loader ? loader_ahead(t->loader) : 0; }
+
+int64_t trial_batches_beside(const struct trial *t)
+{
+    const int64_t beside = t->rests ? trial_batches_ahead(t) - t->ready : 0;
+    return beside > 0 ? beside : 0;
 }
 
 /* ---- facts ---- */
@@ -155,8 +176,12 @@ struct evaluations trial_evaluations(const struct trial *t, struct interval ever
 double trial_model_flops(const struct trial *t)
 {
     const struct config *c = &t->run.config;
+    if (t->run.train_lengths.n)
+        return NAN;
     return model_step_flops(trial_program(t), &c->model, c->train.batch_size * c->train.accumulate / division_of(c).ranks);
 }
+
+int64_t trial_cycle(const struct trial *t) { return model_run_cycle(&t->run); }
 
 double trial_ops_per_step(const struct trial *t) { return program_runs_per_step(trial_program(t)); }
 
@@ -235,6 +260,7 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
     *out = (struct trial_step){.loss = NAN, .norm = NAN, .us = NAN};
     if (check_started(t, err) != OK || tell(t, ORDER_STEP, err) != OK)
         return err->status;
+    t->rests = false;
     const int64_t start = clock_ns();
     enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
     exec_finish(t->run.last);
@@ -248,14 +274,16 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
     return st;
 }
 
-enum status trial_validate(struct trial *t, bool *has_data, double *loss, struct error *err)
+enum status trial_validate(struct trial *t, const volatile sig_atomic_t *stop, bool *has_data, double *loss, struct error *err)
 {
     double losses[DOMAINS_MAX] = {NAN};
     *has_data = t->run.eval;
     *loss = NAN;
     if (check_started(t, err) != OK || tell(t, ORDER_VALIDATE, err) != OK)
         return err->status;
-    const enum status st = *has_data ? model_run_evaluate(&t->run, NULL, losses, err) : OK;
+    const enum status st = *has_data ? model_run_evaluate(&t->run, stop, losses, err) : OK;
+    if (st == OK && stop && *stop)
+        return error_stopped(err, "stopped before the validation loss was known");
     *loss = losses[0];                  /* trials do not go beyond the first stage */
     return st;
 }

@@ -3,6 +3,7 @@
 #ifndef HONE_TRAIN_TRIAL_H
 #define HONE_TRAIN_TRIAL_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,7 +24,8 @@ const struct program *trial_program(const struct trial *t);
 int64_t trial_tokens_per_step(const struct trial *t);
 double trial_planned_bytes(const struct trial *t);      /* parameters, state, inputs, workspace and scratch of training */
 struct evaluations trial_evaluations(const struct trial *t, struct interval every);       /* of its whole run, with this for eval.every */
-double trial_model_flops(const struct trial *t);         /* of one step by the usual count */
+double trial_model_flops(const struct trial *t);         /* of one step by the usual count; NAN: steps differ in length */
+int64_t trial_cycle(const struct trial *t);             /* steps that take as long as the next so many */
 double trial_ops_per_step(const struct trial *t);       /* every micro-batch counted */
 double trial_kernels_per_step(struct trial *t);         /* see exec_kernels_per_step; NAN: not known */
 int trial_lanes(const struct trial *t);                 /* see exec_lanes; 0: cores do not decide how long a step takes, or not those of this process alone */
@@ -45,9 +47,15 @@ struct trial_step {
 };
 enum status trial_step(struct trial *t, struct trial_step *out, struct error *err);
 
+/* Until the next step its loader rests, but for what it is at: whoever measures another trial meanwhile would have it make its batches in
+ * the time of that one's steps. */
+enum status trial_rest(struct trial *t, struct error *err);
+int64_t trial_batches_ahead(const struct trial *t);      /* that are ready to be read */
+int64_t trial_batches_beside(const struct trial *t);    /* of these, those that were finished while it rested: the next steps do not wait for them */
+
 /* The mean loss of config.eval.batches batches of the validation data, also where eval.every is 0. *has_data false: there is
- * none. */
-enum status trial_validate(struct trial *t, bool *has_data, double *loss, struct error *err);
+ * none. `stop` may be NULL; where it is set before the end there is no loss, but an error. */
+enum status trial_validate(struct trial *t, const volatile sig_atomic_t *stop, bool *has_data, double *loss, struct error *err);
 
 /* A hash of the bits of all parameters. */
 uint64_t trial_fingerprint(struct trial *t);

@@ -5,15 +5,24 @@
 #include "train/train_int.h"
 
 static const double SHORT_S = 0.02, LONG_S = 0.16;
-enum { FEWEST = 8 };
+enum { FEWEST = 8, CYCLE_MOST = 8 };         /* steps */
+
+/* Steps that choose nodes of K-1 take longer than those that keep the choice: a turn is of all of them. Where a choice is kept for very long it hardly counts. */
+int64_t model_run_cycle(const struct model_run *r)
+{
+    const struct config *c = &r->config;
+    return c->model.arch == ARCH_K1 && c->k1.every <= CYCLE_MOST ? c->k1.every : 1;
+}
 
 /* What a turn begins and ends with, an upload that nothing hides and a wait for the device, is no part of a step: there are more of them
  * the shorter they are. A CPU's step ends when it returns. */
 int64_t model_run_turn_steps(const struct model_run *r, double step_s)
 {
+    const int64_t cycle = model_run_cycle(r);
     if (!r->backend->finish || !(step_s > 0))
-        return 1;
-    return step_s < SHORT_S ? (int64_t)fmax(SHORT_S / step_s + 1, FEWEST) : (int64_t)fmax(LONG_S / step_s, 1);
+        return cycle;
+    const double steps = step_s < SHORT_S ? fmax(SHORT_S / step_s + 1, FEWEST) : fmax(LONG_S / step_s, 1);
+    return ((int64_t)steps + cycle - 1) / cycle * cycle;
 }
 
 /* Of several ranks all hear it in the same step, which takes `stop` along; one alone looks between steps. */

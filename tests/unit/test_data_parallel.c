@@ -422,7 +422,7 @@ static void train(struct dist *d, void *argument)
         st = trial_step(trial, &step, &err);
     t->loss[dist_rank(d)] = step.loss;
     if (st == OK)
-        st = trial_validate(trial, &has_data, &t->val[dist_rank(d)], &err);
+        st = trial_validate(trial, NULL, &has_data, &t->val[dist_rank(d)], &err);
     t->bits[dist_rank(d)] = st == OK ? trial_fingerprint(trial) : 0;
     if (st != OK)
         t->err = err;

@@ -117,6 +117,28 @@ static void test_ahead(void **state)
     dataset_free(d);
 }
 
+/* Nothing is begun while it rests; reading ends that, and the batches are those they would have been. */
+static void test_rest(void **state)
+{
+    (void)state;
+    enum { AHEAD = 20000, MS = 1000000, READ = 5 };
+    struct dataset *d = corpus_open(SAMPLES_WINDOWS);
+    struct loader *l = loader_start(d, SPLIT_TRAIN, 0, 2, AHEAD / 2);
+    loader_rest(l);
+    nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);       /* what was begun ends */
+    const int64_t rested = loader_ahead(l);
+    nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);
+    assert_true(rested < AHEAD);
+    assert_int_equal(loader_ahead(l), rested);
+    for (int i = 0; i < READ; i++)
+        assert_batch(d, SPLIT_TRAIN, next(l), i);
+    while (loader_ahead(l) < AHEAD - READ)
+        sched_yield();
+    loader_rest(l);
+    loader_free(l);
+    dataset_free(d);
+}
+
 static void test_restart(void **state)
 {
     (void)state;
@@ -230,7 +252,7 @@ static void test_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_for_any_workers), cmocka_unit_test(test_ahead), cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_same_for_any_workers), cmocka_unit_test(test_ahead), cmocka_unit_test(test_rest), cmocka_unit_test(test_restart),
         cmocka_unit_test(test_padding_is_counted),   cmocka_unit_test(test_batch_is_stable),
         cmocka_unit_test(test_stop_at_any_time),     cmocka_unit_test(test_error_at_its_batch),
         cmocka_unit_test(test_refuses),

@@ -259,7 +259,7 @@ static double validation_of(struct trial *t)
     bool has_data;
     double loss;
     struct error err;
-    assert_ok(trial_validate(t, &has_data, &loss, &err), err);
+    assert_ok(trial_validate(t, NULL, &has_data, &loss, &err), err);
     assert_true(has_data && isfinite(loss));
     return loss;
 }

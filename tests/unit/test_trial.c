@@ -59,8 +59,86 @@ static void test_a_step_that_fails(void **state)
     unlink(path);
 }
 
+static struct config with_lines(const char *set)
+{
+    static const char yaml[] = "model: {arch: gpt, dim: 16, layers: 1, heads: 2, seq: 40}\n"
+                               "data: {domain: code, samples: lines, chars: 20000, workers: 1, prefetch: 1024}\n"
+                               "train: {batch_size: 6, steps: 50, warmup: 0}\nthreads: 1\n";
+    struct config c;
+    struct error err;
+    assert_ok(config_parse(&c, "lines", yaml, sizeof yaml - 1, &set, set != NULL, &err), err);
+    return c;
+}
+
+static void take_steps(struct trial *t, int n)
+{
+    struct trial_step s;
+    struct error err;
+    for (int i = 0; i < n; i++)
+        assert_ok(trial_step(t, &s, &err), err);
+}
+
+/* A trial that rests makes no batches in the time of another: what it finds ready that the other's steps paid for is told. */
+static void test_loaders_rest(void **state)
+{
+    (void)state;
+    enum { STEPS = 30 };
+    const struct config c = with_lines(NULL);
+    struct trial *a, *b;
+    struct error err;
+    assert_ok(trial_open(&b, &c, NULL, NULL, &err), err);
+    assert_ok(trial_open(&a, &c, NULL, NULL, &err), err);      /* whose loader has just begun */
+    take_steps(a, 1);
+    assert_int_equal(trial_batches_beside(a), 0);
+    assert_ok(trial_rest(a, &err), err);
+    const int64_t ready = trial_batches_ahead(a);
+    take_steps(b, STEPS);
+    assert_in_range(trial_batches_beside(a), 0, 1);         /* that which its worker was at */
+    assert_in_range(trial_batches_ahead(a), ready, ready + 1);
+    take_steps(a, 1);
+    assert_int_equal(trial_batches_beside(a), 0);
+    trial_free(a);
+    take_steps(b, 1);
+    trial_free(b);
+}
+
+/* The usual count of FLOPs is of rows of model.seq tokens: of shorter ones it would be too many, and MFU too high. */
+static void test_flops_of_shorter_rows_are_not_told(void **state)
+{
+    (void)state;
+    const struct config whole = with_lines(NULL), shorter = with_lines("data.bucket=8");
+    struct trial *t;
+    struct error err;
+    assert_ok(trial_open(&t, &whole, NULL, NULL, &err), err);
+    assert_true(trial_model_flops(t) > 0);
+    trial_free(t);
+    assert_ok(trial_open(&t, &shorter, NULL, NULL, &err), err);
+    assert_true(isnan(trial_model_flops(t)));
+    trial_free(t);
+}
+
+/* Steps of K-1 that choose and those that do not are told from each other. */
+static void test_cycle(void **state)
+{
+    (void)state;
+    static const char yaml[] = "model: {arch: k1, dim: 16, tree: [2, 2], heads: 2, seq: 8}\n"
+                               "data: {domain: code, chars: 4000, workers: 0}\ntrain: {batch_size: 2, steps: 50}\nthreads: 1\n";
+    const struct { const char *every; int64_t cycle; } cases[] = {{"k1.every=1", 1}, {"k1.every=4", 4}, {"k1.every=50", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *sets[] = {cases[i].every};
+        struct config c;
+        struct trial *t;
+        struct error err;
+        assert_ok(config_parse(&c, "k1", yaml, sizeof yaml - 1, sets, 1, &err), err);
+        assert_ok(trial_open(&t, &c, NULL, NULL, &err), err);
+        assert_int_equal(trial_cycle(t), cases[i].cycle);
+        trial_free(t);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_that_fails)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_that_fails), cmocka_unit_test(test_loaders_rest),
+                                       cmocka_unit_test(test_flops_of_shorter_rows_are_not_told), cmocka_unit_test(test_cycle)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

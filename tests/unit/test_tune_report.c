@@ -165,6 +165,31 @@ static void the_headline_fits_what_happened(void **state)
     json_decref(j);
 }
 
+/* Fewer evaluations are kept whatever becomes of the step: tuned.yaml has them, and so the page says it. */
+static void what_is_kept_around_the_step_is_said(void **state)
+{
+    (void)state;
+    static const char around[] = "less of the run is evaluation";
+    const struct { struct tune_result *(*make)(void); int stages; const char *begins; } cases[] = {
+        {sample_result, -1, "A step is 1.37 times as fast as the program without passes (1.33 to 1.41)"},
+        {interrupted_result, 0, "Interrupted before a step was proved to be faster"},
+        {interrupted_result, 2, "Interrupted: what was proved by then multiplies"},
+        {taken_back_result, -1, "A step is as it was: what won stage by stage does not, all together, against"},
+        {empty_result, -1, "A step is as it was"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tune_result *r = cases[i].make();
+        r->n_stages = cases[i].stages >= 0 ? cases[i].stages : r->n_stages;
+        tune_add(r, (struct tune_stage){.answers = "evaluation-bound", .what = "less evaluation", .effort = PASS_LOW, .phase = 1, .places = 1, .predicted = 1.1,
+                 .measured = 1.1, .low = 1.08, .high = 1.12, .around = true, .outcome = TUNE_KEPT}, "eval-schedule", "eval.every: 50", "less of the run is evaluation; the step is the same");
+        json_t *j = document_of(r);
+        const char *said = words(j, "headline");
+        assert_int_equal(strncmp(said, cases[i].begins, strlen(cases[i].begins)), 0);
+        assert_true(strlen(said) > sizeof around && !strcmp(said + strlen(said) - sizeof around + 1, around));
+        json_decref(j);
+    }
+}
+
 /* Where nobody can say, that is not "nothing is faster"; and a program that is faster than what came out is named. */
 static void the_headline_hides_nothing(void **state)
 {
@@ -457,7 +482,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ideas_know_what_became_of_them),
         cmocka_unit_test(changes_are_the_keys_that_differ),
         cmocka_unit_test(what_was_not_measured_is_null),
-        cmocka_unit_test(the_headline_fits_what_happened), cmocka_unit_test(the_headline_hides_nothing), cmocka_unit_test(an_interval_says_what_it_rests_on),
+        cmocka_unit_test(the_headline_fits_what_happened), cmocka_unit_test(the_headline_hides_nothing), cmocka_unit_test(what_is_kept_around_the_step_is_said), cmocka_unit_test(an_interval_says_what_it_rests_on),
         cmocka_unit_test(numbers_are_one_set), cmocka_unit_test(what_was_judged_is_told),
         cmocka_unit_test(what_does_not_fit_is_marked), cmocka_unit_test(the_text_has_every_part),
         cmocka_unit_test(the_text_leaves_out_what_there_is_not),

@@ -5,7 +5,7 @@ const isMeasured = s => known(s.measured_speedup);
 const givenName = () => data.given || "the given config";
 const givenLabel = () => data.given === "the program without passes" ? "without passes" : "as given";
 /* Something was kept: tuned.yaml is another program than the given one. */
-const isTuned = () => data.stages.some(s => s.kept) && !data.taken_back;
+const isTuned = () => data.stages.some(s => s.kept);
 const gatesWords = g => !g ? "–" : g.every(x => x.pass) ? "all hold" : g.filter(x => !x.pass).map(x => `${x.gate}: ${x.outcome}`).join(", ");
 const passName = s => nameOf(s.pass).split("+").join(" + ");
 const measuredWords = s => known(s.measured_speedup)
