@@ -19,6 +19,7 @@ struct tuned {
     struct tune_result r;
     struct peaks peaks;
     json_t *document;                       /* report.json */
+    char threads[THREADS_WORDS];            /* where the config leaves them open and not all cores are taken: as `hone train` takes them */
 };
 
 static void on_progress(void *context, const char *what, double part)
@@ -187,6 +188,8 @@ static void print_result(const struct tuned *t, const char *folder)
         printf("larger batch: %s\n\n", r->larger.words);
     print_stages(r);
     printf("\n%s%s%s\n", style(stdout, "bold"), json_string_value(json_object_get(t->document, "headline")), style(stdout, "off"));
+    if (*t->threads)
+        printf("  %-16s %s\n", "threads", t->threads);
     print_change("step", r->before.step_us / 1e3, r->after.step_us / 1e3, "ms");
     print_change("throughput", r->before.tokens_per_s, r->after.tokens_per_s, "tokens/s");
     print_run(t->document);
@@ -327,6 +330,8 @@ static enum status check_earlier(const char *folder, const struct config *c, con
 static enum status tune(struct tuned *t, struct config c, const struct wish *w, struct error *err)
 {
     struct progress bar;
+    if (!w->larger_batch)                   /* larger steps may be faster on all of them */
+        train_settle_threads(&c, t->threads);
     enum status st = known_peaks(&c, &t->peaks, NULL, err);
     if (st != OK)
         return st;

@@ -7,6 +7,10 @@
 #include "cli/cli.h"
 #include "core/fs.h"
 #include "prove/prove.h"
+#include "train/train.h"
+
+/* Threads of two configs that leave them open, in words: as many as `hone train` would take. */
+struct threads_of { char a[THREADS_WORDS], b[THREADS_WORDS]; };
 
 static void on_progress(void *context, const char *what, double part)
 {
@@ -31,11 +35,17 @@ static void print_gate(const struct gate *g)
     printf("             %s%s%s\n", style(stdout, "dim"), shown(g->words), style(stdout, "off"));
 }
 
-static void print_verdict(const struct verdict *v)
+static void print_side(char which, const char *name, const char *threads)
+{
+    printf("%c: %s%s%s\n", which, shown(name), *threads ? ", threads " : "", threads);
+}
+
+static void print_verdict(const struct verdict *v, const struct threads_of *threads)
 {
     int failed = 0, open = 0;
-    printf("a: %s\nb: %s\n\n%s%-12s %-10s %-18s %-18s %-28s %s%s\n", shown(v->a), shown(v->b), style(stdout, "bold"), "gate", "", "a", "b",
-           "measured", "limit", style(stdout, "off"));
+    print_side('a', v->a, threads->a);
+    print_side('b', v->b, threads->b);
+    printf("\n%s%-12s %-10s %-18s %-18s %-28s %s%s\n", style(stdout, "bold"), "gate", "", "a", "b", "measured", "limit", style(stdout, "off"));
     for (int i = 0; i < v->n; i++) {
         print_gate(&v->gates[i]);
         failed += !v->gates[i].pass && v->gates[i].judged;
@@ -75,13 +85,13 @@ static enum status write_files(const void *what, const char *folder, struct erro
     return st;
 }
 
-static enum status show(const struct verdict *v, const char *out, bool json, struct error *err)
+static enum status show(const struct verdict *v, const struct threads_of *threads, const char *out, bool json, struct error *err)
 {
     enum status st = out ? report_folder_publish(out, REPORT_VERIFY, write_files, v, err) : OK;
     if (st == OK && json)
         st = print_document(verdict_json(v), 12, err);
     else if (st == OK) {
-        print_verdict(v);
+        print_verdict(v, threads);
         if (*v->warning)
             fprintf(stderr, "%swarning:%s %s\n", style(stderr, "yellow"), style(stderr, "off"), shown(v->warning));
         if (out)
@@ -120,7 +130,7 @@ static enum status verify_two_reports(struct verdict *v, const char *a, const ch
 }
 
 static enum status verify_two_configs(struct verdict *v, const char *a, const char *b, const struct text_list *sets,
-                                      int64_t steps, double seconds, struct error *err)
+                                      int64_t steps, double seconds, struct threads_of *threads, struct error *err)
 {
     struct config config_a, config_b;
     struct progress bar;
@@ -132,6 +142,8 @@ static enum status verify_two_configs(struct verdict *v, const char *a, const ch
     install_stop_handler();
     progress_start(&bar, 0, 1000);
     show_choosing(&bar);
+    train_settle_threads(&config_a, threads->a);
+    train_settle_threads(&config_b, threads->b);
     st = verify_configs(v, &config_a, &config_b,
                         &(struct verify_options){.steps = steps, .seconds = seconds, .stop = &stop_requested,
                                                  .progress = on_progress, .context = &bar}, err);
@@ -141,7 +153,7 @@ static enum status verify_two_configs(struct verdict *v, const char *a, const ch
 }
 
 static enum status judge(struct verdict *v, const struct text_list *given, const struct text_list *sets, int64_t steps,
-                         double seconds, struct error *err)
+                         double seconds, struct threads_of *threads, struct error *err)
 {
     const char *a = given->item[0], *b = given->item[1];
     char report_a[CONFIG_PATH_MAX], report_b[CONFIG_PATH_MAX];
@@ -150,7 +162,7 @@ static enum status judge(struct verdict *v, const struct text_list *given, const
         return error_set(err, BAD_INPUT, "'%.300s' is a report and '%.300s' is not; give two configs or two reports", is_a ? a : b,
                          is_a ? b : a);
     return is_a ? verify_two_reports(v, report_a, report_b, sets, steps > 0 || seconds > 0, err)
-                : verify_two_configs(v, a, b, sets, steps, seconds, err);
+                : verify_two_configs(v, a, b, sets, steps, seconds, threads, err);
 }
 
 /* Before anything is measured, so that a wrong name is said at once. */
@@ -191,6 +203,7 @@ int cmd_verify(int argc, char **argv)
     if (parsed != PARSED_GO)
         return parsed == PARSED_HELP ? OK : BAD_INPUT;
     struct verdict v = {0};
+    struct threads_of threads = {0};
     struct error err = {0};
     char folder[CONFIG_PATH_MAX];
     if (ranks_check_alone("verify", &err) != OK)
@@ -200,8 +213,8 @@ int cmd_verify(int argc, char **argv)
     else if (seconds != -HUGE_VAL && !(seconds > 0 && seconds <= 3600))
         error_set(&err, BAD_INPUT, "--seconds is %g; it must be above 0 and at most 3600", seconds);
     else if (!out || check_folder(folder, out, &err) == OK)
-        judge(&v, &given, &sets, steps == INT64_MIN ? 0 : steps, fmax(seconds, 0), &err);
+        judge(&v, &given, &sets, steps == INT64_MIN ? 0 : steps, fmax(seconds, 0), &threads, &err);
     if (err.status == OK)
-        show(&v, out ? folder : NULL, json, &err);
+        show(&v, &threads, out ? folder : NULL, json, &err);
     return err.status != OK ? report_error(&err) : v.pass ? OK : ANSWER_NO;
 }

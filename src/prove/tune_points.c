@@ -33,8 +33,8 @@ static enum status median_step_us(struct trial *t, double *out, struct error *er
 
 struct tune_point tune_point_of(const struct verdict_side *s, const struct config *c)
 {
-    const double tokens_per_s = s->tokens_per_step / s->step_us * 1e6;
-    return (struct tune_point){.step_us = s->step_us, .samples_per_s = tokens_per_s / (double)c->model.seq, .tokens_per_s = tokens_per_s,
+    const double steps_per_s = 1e6 / s->step_us, samples = (double)(c->train.batch_size * c->train.accumulate);
+    return (struct tune_point){.step_us = s->step_us, .samples_per_s = samples * steps_per_s, .tokens_per_s = s->tokens_per_step * steps_per_s,
                                .mfu_percent = products_peak_percent(s->peak, s->model_flops, s->step_us), .mfu_peak = s->peak,
                                .planned_bytes = s->planned_bytes, .ops = s->ops, .kernels = s->kernels};
 }

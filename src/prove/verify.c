@@ -46,7 +46,7 @@ static void fill_facts(struct evidence_side *s, struct trial *t, int64_t steps, 
     s->planned_bytes = trial_planned_bytes(t);
     s->ops = trial_ops_per_step(t);
     s->kernels = trial_kernels_per_step(t);
-    s->tokens_per_step = (double)trial_tokens_per_step(t);
+    s->tokens_per_step = trial_tokens_per_step(t);
     s->model_flops = trial_model_flops(t);
     if (peaks)
         s->peak = program_peak(trial_program(t), peaks);

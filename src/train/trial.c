@@ -156,10 +156,11 @@ int64_t trial_batches_beside(const struct trial *t)
 
 const struct program *trial_program(const struct trial *t) { return exec_program(t->run.train); }
 
-int64_t trial_tokens_per_step(const struct trial *t)
+double trial_tokens_per_step(const struct trial *t)
 {
     const struct config *c = &t->run.config;
-    return c->train.batch_size * c->train.accumulate * c->model.seq;
+    const int64_t samples = c->train.batch_size * c->train.accumulate;
+    return (double)(samples * c->model.seq) * (1 - dataset_padding(t->run.dataset, samples, 0, 1));
 }
 
 double trial_planned_bytes(const struct trial *t)

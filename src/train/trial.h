@@ -21,7 +21,7 @@ enum status trial_open(struct trial **out, const struct config *c, trial_change_
 void trial_free(struct trial *t);                       /* NULL is fine */
 
 const struct program *trial_program(const struct trial *t);
-int64_t trial_tokens_per_step(const struct trial *t);
+double trial_tokens_per_step(const struct trial *t);    /* of samples: as many however rows are made of them */
 double trial_planned_bytes(const struct trial *t);      /* parameters, state, inputs, workspace and scratch of training */
 struct evaluations trial_evaluations(const struct trial *t, struct interval every);       /* of its whole run, with this for eval.every */
 double trial_model_flops(const struct trial *t);         /* of one step by the usual count; NAN: steps differ in length */

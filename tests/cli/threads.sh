@@ -71,6 +71,11 @@ ok train tiny.yaml --out told
 grep -q "^threads 1 of $cores, measured: " out err || fail "nothing is said of the choice: $(cat out err)"
 ok bench tiny.yaml --seconds 0.02 --json
 json out 'j["results"][0]["threads"] == 1'
+"$HONE" verify tiny.yaml tiny.yaml --set threads=0 --steps 3 --seconds 0.1 >out 2>err || [ $? = 1 ] || fail "verify: $(cat err)"
+[ "$(grep -c "^[ab]: tiny.yaml, threads 1 of $cores, measured: " out)" = 2 ] || fail "verify does not measure what train runs: $(cat out)"
+ok tune tiny.yaml --budget 0 --out predicted
+grep -q "^  threads  *1 of $cores, measured: " out || fail "tune does not measure what train runs: $(cat out)"
+json predicted/report.json 'j["machine"]["threads"] == 1'
 ok train tiny.yaml --set threads=2 --out asked
 [ "$(taken asked)" = 2 ] || fail "threads: 2 was asked for, the run took $(taken asked)"
 

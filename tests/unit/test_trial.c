@@ -102,8 +102,8 @@ static void test_loaders_rest(void **state)
     trial_free(b);
 }
 
-/* The usual count of FLOPs is of rows of model.seq tokens: of shorter ones it would be too many, and MFU too high. */
-static void test_flops_of_shorter_rows_are_not_told(void **state)
+/* The usual count of FLOPs is of rows of model.seq tokens: of shorter ones it would be too many, and MFU too high. Samples have as many tokens in either. */
+static void test_rows_of_several_lengths(void **state)
 {
     (void)state;
     const struct config whole = with_lines(NULL), shorter = with_lines("data.bucket=8");
@@ -111,9 +111,12 @@ static void test_flops_of_shorter_rows_are_not_told(void **state)
     struct error err;
     assert_ok(trial_open(&t, &whole, NULL, NULL, &err), err);
     assert_true(trial_model_flops(t) > 0);
+    const double tokens = trial_tokens_per_step(t);
+    assert_true(tokens > 0 && tokens < 6 * 40);             /* lines are shorter than rows */
     trial_free(t);
     assert_ok(trial_open(&t, &shorter, NULL, NULL, &err), err);
     assert_true(isnan(trial_model_flops(t)));
+    assert_true(trial_tokens_per_step(t) == tokens);
     trial_free(t);
 }
 
@@ -139,6 +142,6 @@ static void test_cycle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_that_fails), cmocka_unit_test(test_loaders_rest),
-                                       cmocka_unit_test(test_flops_of_shorter_rows_are_not_told), cmocka_unit_test(test_cycle)};
+                                       cmocka_unit_test(test_rows_of_several_lengths), cmocka_unit_test(test_cycle)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
