@@ -81,7 +81,11 @@ static void make_room(struct evidence_side *s, struct trial *t)
     s->lanes = delay_is_of_others(trial_lanes(t)) ? trial_lanes(t) : 0;
 }
 
-static int whole_cycles(double steps, int cycle) { return (int)fmin(fmax(floor(steps / cycle), 1) * cycle, TURN_STEPS_MOST / cycle * cycle); }
+static int whole_cycles(double steps, int cycle)
+{
+    const int most = TURN_STEPS_MOST / cycle, cycles = (int)fmin(fmax(floor(steps / cycle), 1), most);
+    return cycles * cycle;
+}
 
 /* How many steps fill a turn: as many of both where they take about as long, so that both are disturbed alike. */
 enum status turns_fit(struct evidence *e, struct trial *const open[2], double seconds, struct error *err)
