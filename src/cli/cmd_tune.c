@@ -365,7 +365,7 @@ static int lead(const struct config *c, struct dist *ranks, const struct wish *w
         st = tune(t, *c, w, &err);
         follow_end(ranks);
     }
-    if (st == OK && t->r.interrupted && !tune_keeps(&t->r))
+    if (st == OK && t->r.interrupted && !t->r.judged && !tune_keeps(&t->r))
         st = error_stopped(&err, "stopped before anything was proved to be faster; nothing was written");
     if (st == OK && !(t->document = make_document(t, folder)))
         st = error_no_memory(&err, "the report", 1 << 16);

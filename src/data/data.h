@@ -101,7 +101,8 @@ enum status loader_new_divided(struct loader **out, const struct dataset *d, enu
 const struct batch *loader_next(struct loader *l, struct error *err);
 int64_t loader_wait_ns(const struct loader *l);         /* time spent in loader_next so far */
 int64_t loader_ahead(struct loader *l);                 /* batches that are ready to be read */
-void loader_rest(struct loader *l);                     /* its workers end what they are at, and begin nothing until a batch is read */
+/* Nothing is begun until a batch is read. Waits for those that are under way, and returns how many they were. */
+int loader_rest(struct loader *l);
 void loader_free(struct loader *l);                     /* stops the workers; NULL is fine */
 
 #endif

@@ -43,6 +43,7 @@ struct loader {
     int64_t next_fill;          /* the batch a worker takes next */
     int64_t next_read;          /* the batch the reader asks for next */
     int64_t released;           /* batches below this number have left their slots */
+    int under_way;              /* batches that are being filled */
     bool rests;                 /* take no further batches until one is read */
     bool stop;                  /* take no further batches: the loader ends, or one has failed */
 };
@@ -85,9 +86,11 @@ static void *worker_main(void *argument)
             break;
         const int64_t index = l->next_fill++;
         struct slot *s = &l->slots[index % l->n_slots];
+        l->under_way++;
         pthread_mutex_unlock(&l->lock);
         slot_fill(l, s, index, number);
         pthread_mutex_lock(&l->lock);
+        l->under_way--;
         s->ready = true;
         l->stop |= s->error.status != OK;       /* batches before this one are all taken already */
         pthread_cond_signal(&l->filled);
@@ -238,11 +241,15 @@ const struct batch *loader_next(struct loader *l, struct error *err)
 
 int64_t loader_wait_ns(const struct loader *l) { return l->wait_ns; }
 
-void loader_rest(struct loader *l)
+int loader_rest(struct loader *l)
 {
     pthread_mutex_lock(&l->lock);
+    const int ended = l->under_way;
     l->rests = true;
+    while (l->under_way > 0)
+        pthread_cond_wait(&l->filled, &l->lock);
     pthread_mutex_unlock(&l->lock);
+    return ended;
 }
 
 int64_t loader_ahead(struct loader *l)

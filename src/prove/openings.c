@@ -123,7 +123,11 @@ enum status openings_measure(struct evidence *e, struct trial *open[2], const st
     struct measuring m = {.e = e, .of = {a, b}, .open = open, .o = options, .start_s = clock_s(), .seconds = 2 * seconds, .most_s = 2 * most,
                           .planned = OPENINGS_USUAL};
     gpu_watch_begin(&e->gpu, trial_gpu_address(open[0]));
-    enum status st = turns_fit(e, open, seconds, err);
+    enum status st = turns_warm(open[0], err);
+    if (st == OK)
+        st = turns_warm(open[1], err);
+    if (st == OK)
+        st = turns_fit(e, open, seconds, err);
     for (int i = 0; st == OK && (i < m.planned || ask_for_more(&m)); i++) {
         if (i > 0)
             st = open_anew(&m, i, err);

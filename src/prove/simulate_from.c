@@ -6,10 +6,11 @@
 #include "core/report_json.h"
 #include "prove/simulate.h"
 
-static void count(struct sim_source *s)
+/* Of rows that samples share there are fewer tokens than of all samples in rows of their own: the profile has counted. */
+static void count(struct sim_source *s, double tokens)
 {
     s->samples = s->config.train.batch_size * s->config.train.accumulate;
-    s->tokens = s->samples * s->config.model.seq;
+    s->tokens = tokens >= 1 && tokens < 1e15 ? (int64_t)tokens : s->samples * s->config.model.seq;
 }
 
 enum status sim_source_measured(struct sim_source *out, const struct profile *p, const struct config *c, struct error *err)
@@ -25,7 +26,7 @@ enum status sim_source_measured(struct sim_source *out, const struct profile *p,
     snprintf(s.machine, sizeof s.machine, "%s", p->peaks.machine);
     snprintf(s.device, sizeof s.device, "%s", p->device_name ? p->device_name : p->device);
     s.warning = p->warning ? arena_printf(&s.arena, "%s", p->warning) : NULL;
-    count(&s);
+    count(&s, round(p->tokens_per_s * p->step_us / 1e6));
     *out = s;
     return OK;
 }
@@ -137,7 +138,7 @@ enum status sim_source_read(struct sim_source *out, const char *path, const char
         const char *warning = json_string_value(at(j, "answers", "warning"));
         s->warning = warning ? arena_printf(&s->arena, "%s", warning) : NULL;
         read_machine(s, j);
-        count(s);
+        count(s, json_number_value(at(j, "step", "tokens_per_step")));
         *out = *s;
     } else {
         sim_source_release(s);

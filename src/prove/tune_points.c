@@ -16,18 +16,21 @@ static double median(double *us, int n)
     return stats_percentile(us, n, 0.5);
 }
 
-static enum status median_step_us(struct trial *t, double *out, struct error *err)
+/* Of whole cycles (trial_cycle), which are one step of most models. */
+static enum status median_step_us(struct trial *t, const volatile sig_atomic_t *stop, double *out, struct error *err)
 {
-    double us[TURNS];
-    for (int i = 0; i < TURNS + 1; i++) {           /* the first warms up */
+    const int64_t cycle = trial_cycle(t);
+    double us[TURNS + 1] = {0};
+    for (int64_t i = 0; i < (TURNS + 1) * cycle; i++) {
         struct trial_step step;
+        if (stop && *stop)
+            return error_stopped(err, "stopped before steps and evaluations were timed");
         const enum status st = trial_step(t, &step, err);
         if (st != OK)
             return st;
-        if (i)
-            us[i - 1] = step.us;
+        us[i / cycle] += step.us / (double)cycle;
     }
-    *out = median(us, TURNS);
+    *out = median(us + 1, TURNS);                   /* the first warms up */
     return OK;
 }
 
@@ -142,7 +145,7 @@ static void give_gains(struct tune_stage *s, double step_us)
 double tune_evaluation_s(const struct tuner *t)
 {
     const double us = t->situation ? t->situation->m.evaluation_us : NAN;
-    return us > 0 ? TURNS_LEAST * us / 1e6 : 0;
+    return us > 0 ? TURNS_LEAST * (us + (TURNS + 1) * t->situation->p.step_us) / 1e6 : 0;
 }
 
 /* A step and an evaluation. */
@@ -150,7 +153,7 @@ static enum status take_turn(struct trial *t, const volatile sig_atomic_t *stop,
 {
     double loss;
     bool has_data;
-    enum status st = median_step_us(t, step_us, err);
+    enum status st = median_step_us(t, stop, step_us, err);
     const int64_t start = clock_ns();
     if (st == OK)
         st = trial_validate(t, stop, &has_data, &loss, err);
@@ -168,7 +171,7 @@ enum status tune_measure_evaluation(struct tuner *t, struct choice *c, struct er
     if (st != OK)
         return st;
     const struct evaluations now = trial_evaluations(open, t->now.eval.every), then = trial_evaluations(open, c->next.eval.every);
-    for (; n < TURNS && st == OK && (n < TURNS_LEAST || tuner_stages_have_s(t, evaluation_us[n - 1] / 1e6)); n++)
+    for (; n < TURNS && st == OK && (n < TURNS_LEAST || tuner_stages_have_s(t, tune_evaluation_s(t) / TURNS_LEAST)); n++)
         st = take_turn(open, t->o->stop, &step_us[n], &evaluation_us[n], err);
     trial_free(open);
     if (st != OK)

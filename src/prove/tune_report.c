@@ -140,10 +140,10 @@ static void put_headline(const struct tune_result *r, FILE *to)
     } else if (r->interrupted && n.kept)
         fprintf(to, "Interrupted: what was proved by then multiplies, stage by stage, to %.2f times as fast; it was not measured against %s",
                 gain_before(r, r->n_stages), r->given);
-    else if (r->interrupted)
-        fputs(n.around ? "Interrupted before a step was proved to be faster" : "Interrupted before anything was proved to be faster", to);
     else if (r->taken_back)
         fprintf(to, "%s: what won stage by stage does not, all together, against %s (%s)", n.around ? "A step is as it was" : "Nothing was won", r->given, r->whole);
+    else if (r->interrupted)
+        fputs(n.around ? "Interrupted before a step was proved to be faster" : "Interrupted before anything was proved to be faster", to);
     else if (n.kept)
         put_gain(r, to);
     else if (n.around)
@@ -266,15 +266,17 @@ static json_t *roadmap(const struct tune_result *r)
 
 static int ranks(const struct tune_result *r) { return division_of(&r->base).ranks; }
 
-/* By which tune judged, as options of `hone verify`: any gain, or where memory fell none that is lost, and memory for the scratch of kernels. That is no command of ranks: alone it would judge
+/* By which tune judged, as options of `hone verify`: any gain, or where memory fell none that is lost, memory for the scratch of kernels, and as many threads. That is no command of ranks: alone it would judge
  * another program. */
 static json_t *limits(const struct tune_result *r)
 {
-    char text[96];
+    char text[128], threads[32] = "";
     if (!r->judged || ranks(r) > 1)
         return json_null();
-    snprintf(text, sizeof text, "--set verify.min_gain=%.10g --set verify.memory=%.10g", round((verdict_gate(&r->verdict, "throughput")->limit - 1) * 1e6) / 1e6,
-             ceil(verdict_gate(&r->verdict, "memory")->limit * 1e3) / 1e3);
+    if (!r->base.threads && r->base.settled_threads)
+        snprintf(threads, sizeof threads, " --set threads=%d", r->base.settled_threads);
+    snprintf(text, sizeof text, "--set verify.min_gain=%.10g --set verify.memory=%.10g%s", round((verdict_gate(&r->verdict, "throughput")->limit - 1) * 1e6) / 1e6,
+             ceil(verdict_gate(&r->verdict, "memory")->limit * 1e3) / 1e3, threads);
     return tune_text(text);
 }
 

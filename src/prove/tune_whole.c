@@ -3,6 +3,7 @@
 
 #include "prove/prove_int.h"
 #include "prove/tune_int.h"
+#include "train/ranks.h"
 
 static const double NOT_SLOWER = 0.98;      /* a change that saves memory may seem to cost so much, where it is not proved to be slower */
 static const double SAVES = 0.95;           /* of the memory, at most, to be kept for that */
@@ -87,8 +88,9 @@ static enum status refuse_bits(const struct tuner *t, const struct verdict *v, s
     return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned: runs of it, unchanged and from the same seed, do not give the same bits "
                      "(%s); no change could be proved%s", t->r->base.file, g->pass ? "the first run differs from the others" : g->words,
                      t->r->base.device == DEVICE_CUDA ? ". Try --set optimize.fewer-meetings=off, or --set device=cpu"
-                                                      : ". Is the BLAS safe to call from several threads? Try --set threads=1, or "
-                                                        "--set backend.kernels=reference");
+                     : division_threads(&t->r->base) == 1 ? ". Try --set backend.kernels=reference"
+                                                          : ". Is the BLAS safe to call from several threads? Try --set threads=1, or "
+                                                            "--set backend.kernels=reference");
 }
 
 static enum status refuse_speed(const struct tuner *t, const struct gate *speed, struct error *err)
@@ -96,7 +98,7 @@ static enum status refuse_speed(const struct tuner *t, const struct gate *speed,
     return error_set(err, ANSWER_NO, "'%.300s' cannot be tuned now: measured %d times against itself, it seems to be %.2f times as fast "
                      "(%.2f to %.2f); other work on this machine decides, and no gain could be believed. Try again when it is quiet%s",
                      t->r->base.file, CHECKS, speed->value, speed->low, speed->high,
-                     t->r->base.device == DEVICE_CUDA ? "" : ", or with --set threads=1");
+                     t->r->base.device == DEVICE_CUDA || division_threads(&t->r->base) == 1 ? "" : ", or with --set threads=1");
 }
 
 /* What it seems to win, or to lose, at least: a gain that is no larger may be as little the doing of a move. 1: its interval holds 1. */

@@ -2,7 +2,7 @@
  *
  * What disturbs the machine then disturbs both. A turn lasts some tens of milliseconds, as steps that alternate one by one would
  * find the caches full of the other's data; the first step of a turn of several is not counted for the same reason, and those are not
- * whose batches were made in the other's turn. How long other work had the cores in a turn is noted with it: speed.c leaves such pairs out. */
+ * whose batches were made between turns. How long other work had the cores in a turn is noted with it: speed.c leaves such pairs out. */
 #include <math.h>
 
 #include "core/arena.h"
@@ -15,8 +15,9 @@ static const double TURN_SECONDS = 0.03;
 static const double LOOK_SECONDS = 0.25;   /* between two looks at a GPU, which lie between turns */
 static const double ALIKE = 1.5;           /* steps that are no further apart make turns of as many steps */
 static const double WARM_SECONDS = 0.1;    /* enough for three steps, or it is fewer */
-static const double USED_UP_SECONDS = 0.3; /* enough for the batches that were ready before, where steps take them faster than they are made */
-enum { TURN_STEPS_MOST = 256, FIT_FEWEST = 2, FIT_MOST = 8, WARM_STEPS = 3 };
+static const double USED_UP_SECONDS = 0.3; /* for the batches that were ready before, where steps take them faster than they are made */
+static const double WAITS = 0.05;          /* of the time of steps, for batches: they are not alike then, as several workers end theirs together */
+enum { TURN_STEPS_MOST = 256, CYCLE_MOST = 64, FIT_FEWEST = 2, FIT_MOST = 8, WARM_STEPS = 3 };
 
 static enum status take_steps(struct trial *t, int64_t n, struct error *err)
 {
@@ -44,10 +45,9 @@ static enum status time_cycle(double *us, struct trial *t, int cycle, struct err
 static enum status take_turn(struct evidence_side *s, struct trial *t, int turn, struct error *err)
 {
     double us[TURN_STEPS_MOST];
-    const int n = s->turn_steps / s->cycle;
-    const int64_t first = s->turn_steps > 1, beside = trial_batches_beside(t);
+    const int n = s->turn_steps / s->cycle, first = s->turn_steps > 1, rested = trial_batches_rested(t);
     const struct delay delay = delay_begin();
-    enum status st = take_steps(t, beside > first ? beside : first, err);
+    enum status st = take_steps(t, rested > first ? rested : first, err);
     for (int i = 0; i < n && st == OK; i++)
         st = time_cycle(&us[i], t, s->cycle, err);
     if (st == OK) {
@@ -77,7 +77,6 @@ static void make_room(struct evidence_side *s, struct trial *t)
 {
     s->turn_us = xcalloc(TURNS_MOST, sizeof *s->turn_us);
     s->turn_delay = xcalloc(TURNS_MOST, sizeof *s->turn_delay);
-    s->cycle = (int)trial_cycle(t);
     s->lanes = delay_is_of_others(trial_lanes(t)) ? trial_lanes(t) : 0;
 }
 
@@ -85,6 +84,13 @@ static int whole_cycles(double steps, int cycle)
 {
     const int most = TURN_STEPS_MOST / cycle, cycles = (int)fmin(fmax(floor(steps / cycle), 1), most);
     return cycles * cycle;
+}
+
+/* Also of workers, where steps wait for them. */
+static int cycle_of(const struct trial *t, double waited_share)
+{
+    const int cycle = (int)trial_cycle(t), workers = trial_workers(t), both = cycle % (workers > 1 ? workers : 1) ? cycle * workers : cycle;
+    return workers > 1 && waited_share > WAITS && both <= CYCLE_MOST ? both : cycle;
 }
 
 /* How many steps fill a turn: as many of both where they take about as long, so that both are disturbed alike. */
@@ -95,9 +101,11 @@ enum status turns_fit(struct evidence *e, struct trial *const open[2], double se
     double step_s[2];
     e->opening = xcalloc(TURNS_MOST, sizeof *e->opening);
     for (int i = 0; i < 2; i++) {
+        const double start = clock_s(), waited = trial_wait_us(open[i]);
         make_room(sides[i], open[i]);
-        if (time_step(&step_s[i], open[i], sides[i]->cycle, turn, err) != OK)
+        if (time_step(&step_s[i], open[i], (int)trial_cycle(open[i]), turn, err) != OK)
             return err->status;
+        sides[i]->cycle = cycle_of(open[i], (trial_wait_us(open[i]) - waited) / 1e6 / (clock_s() - start));
     }
     const double longer = fmax(step_s[0], step_s[1]), shorter = fmin(step_s[0], step_s[1]);
     for (int i = 0; i < 2; i++)
@@ -105,20 +113,30 @@ enum status turns_fit(struct evidence *e, struct trial *const open[2], double se
     return OK;
 }
 
-/* A GPU's graph is captured in the second step; on a CPU the first one touches memory for the first time. Then steps go on while batches that were
- * ready get fewer: a long run has used them up. */
+/* While batches that were ready get fewer: a long run has used them up. As many steps between two looks as there are workers, which end theirs together. */
+static enum status use_up(struct trial *t, struct error *err)
+{
+    const double start = clock_s();
+    const int steps = trial_workers(t);
+    enum status st = OK;
+    for (int64_t before = INT64_MAX, ready; st == OK && clock_s() - start < USED_UP_SECONDS; before = ready) {
+        ready = trial_batches_ahead(t);
+        if (ready == 0 || ready >= before)
+            break;
+        st = take_steps(t, steps, err);
+    }
+    return st;
+}
+
+/* A GPU's graph is captured in the second step; on a CPU the first one touches memory for the first time. */
 enum status turns_warm(struct trial *t, struct error *err)
 {
     enum status st = OK;
     const double start = clock_s();
     for (int i = 0; st == OK && (i < 1 || clock_s() - start < (i < WARM_STEPS ? WARM_SECONDS : TURN_SECONDS)); i++)
         st = take_steps(t, 1, err);
-    for (int64_t before = INT64_MAX, ready; st == OK && clock_s() - start < USED_UP_SECONDS; before = ready) {
-        ready = trial_batches_ahead(t);
-        if (ready == 0 || ready >= before)
-            break;
-        st = take_steps(t, 1, err);
-    }
+    if (st == OK)
+        st = use_up(t, err);
     return st == OK ? trial_rest(t, err) : st;
 }
 

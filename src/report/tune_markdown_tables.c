@@ -65,6 +65,17 @@ static void put_run(FILE *to, const json_t *j)
     fputc('\n', to);
 }
 
+/* Else before and after are one measurement. */
+static bool has_new_step(const json_t *j)
+{
+    const json_t *s;
+    size_t i;
+    json_array_foreach(json_object_get(j, "stages"), i, s)
+        if (yes(s, "kept") && !yes(s, "around"))
+            return true;
+    return false;
+}
+
 void tune_put_points(FILE *to, const json_t *j)
 {
     char mfu[48];
@@ -79,7 +90,7 @@ void tune_put_points(FILE *to, const json_t *j)
     put_row(to, j, "ops per step", "ops", report_show_count, 1);
     if (num(json_object_get(j, "before"), "kernels") > 0)
         put_row(to, j, "kernels per step", "kernels", report_show_count, 1);
-    fputs("\nAll rows are of the same turns.\n", to);
+    fputs(has_new_step(j) ? "\nAll rows are of the same turns.\n" : "\nThe step is as it was: both have the same one.\n", to);
     put_run(to, j);
     if (num(j, "naive_kernels") > 0)
         fprintf(to, "\nThe program without passes starts %.0f kernels per step.\n", num(j, "naive_kernels"));

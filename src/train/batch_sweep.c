@@ -8,7 +8,7 @@
 #include "train/train_int.h"
 
 static const double WON = 1.02;             /* what a larger batch must win to count */
-static const double STEPS_LEAST = 6;        /* that are timed at least: see bench.c */
+static const double TURNS_LEAST = 6;        /* that are timed at least: see bench.c */
 enum { ROUNDS = 2, BATCH_MOST = 1 << 20, LEVEL_POINTS = 2 };       /* so many points in a row that win nothing end it */
 
 /* Times it once more, or for the first time, and keeps the faster: other work on the machine only ever makes steps slower. */
@@ -111,7 +111,7 @@ static bool ends(struct batch_sweep *s, const struct batch_sweep_options *o)
         s->end = BATCHES_NO_MEMORY;
     else if (has_given && is_level(s))
         s->end = BATCHES_LEVEL;
-    else if (has_given && STEPS_LEAST * next_s > 4 * o->seconds)
+    else if (has_given && TURNS_LEAST * (double)s->cycle * next_s > 4 * o->seconds)
         s->end = BATCHES_SLOW;
     else
         return s->n == BATCH_POINTS || last->batch >= BATCH_MOST;
@@ -161,7 +161,7 @@ static int threads_of(const struct config *c)
 enum status batch_sweep_run(struct batch_sweep *out, const struct config *c, const struct batch_sweep_options *o, struct error *err)
 {
     const size_t free_bytes = train_available_bytes(c);
-    *out = (struct batch_sweep){.given = c->train.batch_size, .free_bytes = free_bytes == SIZE_MAX ? 0 : (double)free_bytes,
+    *out = (struct batch_sweep){.given = c->train.batch_size, .cycle = cycle_steps(c), .free_bytes = free_bytes == SIZE_MAX ? 0 : (double)free_bytes,
                                 .device = c->device == DEVICE_CUDA ? "cuda" : "cpu", .threads = threads_of(c), .end = BATCHES_GIVEN, .vocab = bench_config(c).model.vocab,
                                 .vocab_assumed = bench_config(c).model.vocab != c->model.vocab, .delayed_share = -1};
     const enum status st = keep_timed(out, o->n ? run_given(out, c, o, err) : run_doubling(out, c, o, err), err);

@@ -43,6 +43,7 @@ struct batch_sweep {
     bool vocab_assumed;
     double delayed_share;               /* of the size for which it was most */
     int threads;
+    int64_t cycle;                      /* steps of which a turn has all */
     enum batch_end end;
 };
 

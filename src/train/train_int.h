@@ -107,7 +107,7 @@ struct turn_time {
     double behind_s;                /* the wait */
     int64_t steps;                  /* that were taken: one at least */
 };
-int64_t model_run_cycle(const struct model_run *r);                             /* steps that take as long as the next so many */
+int64_t cycle_steps(const struct config *c);                                    /* steps that take as long as the next so many */
 int64_t model_run_turn_steps(const struct model_run *r, double step_s);       /* in a turn, where one takes that long; whole cycles */
 /* When *stop (NULL: never) is set, the step that is under way is the last one. */
 enum status model_run_turn(struct model_run *r, struct loader *l, int64_t steps, const volatile sig_atomic_t *stop, struct turn_time *out,

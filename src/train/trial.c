@@ -18,8 +18,7 @@ struct trial {
     struct loader *loader;
     int *writers;                   /* of the values of the program that ran last; NULL: nobody asked yet */
     const struct exec *written;     /* whose these are */
-    bool rests;
-    int64_t ready;                  /* batches, when it last began to rest */
+    int rested;                     /* batches that its loader ended at its last rest; 0 after a step */
     int number;                     /* that those who follow know it by; -1: nobody does */
 };
 
@@ -120,7 +119,7 @@ enum status trial_restart(struct trial *t, struct error *err)
         return err->status;
     loader_free(t->loader);
     t->loader = NULL;               /* until all is as at the start */
-    t->rests = false;
+    t->rested = 0;
     enum status st = exec_init_parameters(t->run.train, (uint64_t)t->run.config.train.seed, err);
     setup_done();
     if (st == OK)
@@ -138,19 +137,17 @@ enum status trial_rest(struct trial *t, struct error *err)
 {
     if (check_started(t, err) != OK || tell(t, ORDER_REST, err) != OK)
         return err->status;
-    t->rests = true;
-    t->ready = loader_ahead(t->loader);
-    loader_rest(t->loader);
+    t->rested = loader_rest(t->loader);
     return OK;
 }
 
 int64_t trial_batches_ahead(const struct trial *t) { return t->loader ? loader_ahead(t->loader) : 0; }
 
-int64_t trial_batches_beside(const struct trial *t)
-{
-    const int64_t beside = t->rests ? trial_batches_ahead(t) - t->ready : 0;
-    return beside > 0 ? beside : 0;
-}
+int trial_batches_rested(const struct trial *t) { return t->rested; }
+
+double trial_wait_us(const struct trial *t) { return t->loader ? (double)loader_wait_ns(t->loader) / 1e3 : 0; }
+
+int trial_workers(const struct trial *t) { return (int)t->run.config.data.workers; }
 
 /* ---- facts ---- */
 
@@ -182,7 +179,7 @@ double trial_model_flops(const struct trial *t)
     return model_step_flops(trial_program(t), &c->model, c->train.batch_size * c->train.accumulate / division_of(c).ranks);
 }
 
-int64_t trial_cycle(const struct trial *t) { return model_run_cycle(&t->run); }
+int64_t trial_cycle(const struct trial *t) { return cycle_steps(&t->run.config); }
 
 double trial_ops_per_step(const struct trial *t) { return program_runs_per_step(trial_program(t)); }
 
@@ -261,7 +258,7 @@ enum status trial_step(struct trial *t, struct trial_step *out, struct error *er
     *out = (struct trial_step){.loss = NAN, .norm = NAN, .us = NAN};
     if (check_started(t, err) != OK || tell(t, ORDER_STEP, err) != OK)
         return err->status;
-    t->rests = false;
+    t->rested = 0;
     const int64_t start = clock_ns();
     enum status st = model_run_step(&t->run, t->loader, NULL, &whole, err);
     exec_finish(t->run.last);

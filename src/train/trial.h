@@ -47,11 +47,13 @@ struct trial_step {
 };
 enum status trial_step(struct trial *t, struct trial_step *out, struct error *err);
 
-/* Until the next step its loader rests, but for what it is at: whoever measures another trial meanwhile would have it make its batches in
- * the time of that one's steps. */
+/* Until the next step its loader rests: whoever measures another trial meanwhile would have it make its batches in the time of that one's steps.
+ * Waits for the batches that are under way. */
 enum status trial_rest(struct trial *t, struct error *err);
+int trial_batches_rested(const struct trial *t);        /* those it waited for, in time that no step has: the next steps find them ready; 0 after a step */
 int64_t trial_batches_ahead(const struct trial *t);      /* that are ready to be read */
-int64_t trial_batches_beside(const struct trial *t);    /* of these, those that were finished while it rested: the next steps do not wait for them */
+double trial_wait_us(const struct trial *t);            /* what its steps have waited for batches since it was opened or restarted */
+int trial_workers(const struct trial *t);               /* that make its batches; 0: its steps do */
 
 /* The mean loss of config.eval.batches batches of the validation data, also where eval.every is 0. *has_data false: there is
  * none. `stop` may be NULL; where it is set before the end there is no loss, but an error. */

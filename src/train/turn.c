@@ -8,9 +8,8 @@ static const double SHORT_S = 0.02, LONG_S = 0.16;
 enum { FEWEST = 8, CYCLE_MOST = 8 };         /* steps */
 
 /* Steps that choose nodes of K-1 take longer than those that keep the choice: a turn is of all of them. Where a choice is kept for very long it hardly counts. */
-int64_t model_run_cycle(const struct model_run *r)
+int64_t cycle_steps(const struct config *c)
 {
-    const struct config *c = &r->config;
     return c->model.arch == ARCH_K1 && c->k1.every <= CYCLE_MOST ? c->k1.every : 1;
 }
 
@@ -18,7 +17,7 @@ int64_t model_run_cycle(const struct model_run *r)
  * the shorter they are. A CPU's step ends when it returns. */
 int64_t model_run_turn_steps(const struct model_run *r, double step_s)
 {
-    const int64_t cycle = model_run_cycle(r);
+    const int64_t cycle = cycle_steps(&r->config);
     if (!r->backend->finish || !(step_s > 0))
         return cycle;
     const double steps = step_s < SHORT_S ? fmax(SHORT_S / step_s + 1, FEWEST) : fmax(LONG_S / step_s, 1);

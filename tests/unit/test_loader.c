@@ -124,8 +124,7 @@ static void test_rest(void **state)
     enum { AHEAD = 20000, MS = 1000000, READ = 5 };
     struct dataset *d = corpus_open(SAMPLES_WINDOWS);
     struct loader *l = loader_start(d, SPLIT_TRAIN, 0, 2, AHEAD / 2);
-    loader_rest(l);
-    nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);       /* what was begun ends */
+    assert_in_range(loader_rest(l), 0, 2);
     const int64_t rested = loader_ahead(l);
     nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);
     assert_true(rested < AHEAD);
@@ -134,7 +133,7 @@ static void test_rest(void **state)
         assert_batch(d, SPLIT_TRAIN, next(l), i);
     while (loader_ahead(l) < AHEAD - READ)
         sched_yield();
-    loader_rest(l);
+    assert_int_equal(loader_rest(l), 0);                    /* all are ready: nothing is under way */
     loader_free(l);
     dataset_free(d);
 }

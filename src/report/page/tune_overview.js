@@ -9,7 +9,7 @@ function pointTile(title, show, a, b) {
 function speedTile() {
   if (!data.stages.some(s => known(s.measured_speedup))) tile("Speed-up", "–", "", "nothing was tried").remove();
   else if (!known(data.speedup)) tile("Speed-up", times(lastGain()), "", "stage by stage; the whole was not measured").remove();
-  else if (!isTuned()) tile("Speed-up", times(1), "", `against ${givenName()}: nothing was kept`).remove();
+  else if (!hasNewStep()) tile("Speed-up", times(1), "", `against ${givenName()}: ${isTuned() ? "its step is as it was" : "nothing was kept"}`).remove();
   else
     tile("Speed-up", times(data.speedup), "", `${times(data.speedup_low)} to ${times(data.speedup_high)}, against ${givenName()}`).remove();
 }

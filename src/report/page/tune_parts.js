@@ -6,6 +6,8 @@ const givenName = () => data.given || "the given config";
 const givenLabel = () => data.given === "the program without passes" ? "without passes" : "as given";
 /* Something was kept: tuned.yaml is another program than the given one. */
 const isTuned = () => data.stages.some(s => s.kept);
+/* Its step is, too: else before and after are one measurement. */
+const hasNewStep = () => data.stages.some(s => s.kept && !s.around);
 const gatesWords = g => !g ? "–" : g.every(x => x.pass) ? "all hold" : g.filter(x => !x.pass).map(x => `${x.gate}: ${x.outcome}`).join(", ");
 const passName = s => nameOf(s.pass).split("+").join(" + ");
 const measuredWords = s => known(s.measured_speedup)

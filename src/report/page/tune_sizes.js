@@ -20,7 +20,7 @@ function points() {
     to.remove();
     return;
   }
-  note(to, "All rows are of the same turns of both, one after the other.");
+  note(to, hasNewStep() ? "All rows are of the same turns of both, one after the other." : "The step is as it was: both have the same one.");
   legend(to, [{name: givenLabel(), color: "--gap"}, {name: "tuned", color: "--accent"}]);
   const grid = to.append("div").attr("class", "versus points");
   pointRow(grid, "Step", time, a.step_us, b.step_us);

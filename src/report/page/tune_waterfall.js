@@ -87,7 +87,7 @@ function waterfall() {
   note(to, `The time of a step, from ${givenName()} to the tuned one, in the order in which things were tried. What was ` +
     "not kept leaves the step as it was. Hover over a row, or reach it with Tab, for the reason.");
   fallLegend(to);
-  const tuned = isTuned() && known(data.after.step_us) ? data.after.step_us : null;
+  const tuned = hasNewStep() && known(data.after.step_us) ? data.after.step_us : null;
   const most = Math.min(1.6 * firstStep, Math.max(firstStep, tuned || 0, d3.max(rows, f => Math.max(f.before, f.after))) * 1.03);
   const share = x => x / most, list = to.append("ol").attr("class", "falls");
   drawWhole(list.append("li"), givenLabel(), firstStep, "base", stepWords(firstStep),
