@@ -104,14 +104,21 @@ static json_t *ids_json(const int32_t *ids, int64_t n)
     return list;
 }
 
-static enum status print_json(const struct generate_result *r, struct error *err)
+/* The first token of a sample comes with the prompt. NAN: no other was made. */
+static double rate_of(const struct generate_result *r)
 {
     double tokens = 0;
     for (int64_t i = 0; i < r->n; i++)
-        tokens += (double)r->samples[i].n;
+        tokens += (double)(r->samples[i].n > 0 ? r->samples[i].n - 1 : 0);
+    return tokens > 0 && r->tokens_s > 0 ? tokens / r->tokens_s : NAN;
+}
+
+static enum status print_json(const struct generate_result *r, struct error *err)
+{
+    const double rate = rate_of(r);
     return print_document(json_pack("{s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "checkpoint", json_text(r->checkpoint), "step", (json_int_t)r->step,
                                     "context", (json_int_t)r->context, "prompt", bytes_json(r->prompt, strlen(r->prompt)), "prompt_tokens",
-                                    ids_json(r->prompt_tokens, r->n_prompt), "tokens_per_s", json_real(r->tokens_s > 0 ? tokens / r->tokens_s : 0),
+                                    ids_json(r->prompt_tokens, r->n_prompt), "tokens_per_s", isfinite(rate) ? json_real(rate) : json_null(),
                                     "samples", samples_json(r)), 9, err);
 }
 

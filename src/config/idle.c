@@ -16,6 +16,7 @@ static bool no_scaling(const struct config *c) { return c->model.rope_scaling ==
 static bool no_llama3(const struct config *c) { return c->model.rope_scaling != ROPE_LLAMA3; }
 static bool no_tree(const struct config *c) { return c->model.arch != ARCH_K1; }
 static bool selects_all(const struct config *c) { return c->k1.select == SELECT_ALL; }
+static bool has_epochs(const struct config *c) { return c->train.epochs > 0; }
 static bool no_fall(const struct config *c) { return c->train.schedule == SCHEDULE_CONSTANT; }
 
 static const struct idle {
@@ -35,6 +36,7 @@ static const struct idle {
     {"data.tokens", no_symbols, "data.source"},
     {"data.tokens", has_tokenizer, "data.tokenizer"},
     {"data.val_fraction", has_val_path, "data.val_path"},
+    {"train.steps", has_epochs, "train.epochs"},
     {"train.min_lr", no_fall, "train.schedule"},
     {"k1.k", no_tree, "model.arch"},
     {"k1.k", selects_all, "k1.select"},

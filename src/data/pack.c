@@ -81,9 +81,8 @@ int64_t pack_place(struct pack *k)
     return k->rows;
 }
 
-int64_t dataset_rows(const struct dataset *d, int64_t size)
+static int64_t rows_of(const struct dataset *one, int64_t size)
 {
-    const struct dataset *one = dataset_domain(d, 0);
     struct pack k;
     int64_t most = 1;
     pack_init(&k, one, size);
@@ -96,6 +95,17 @@ int64_t dataset_rows(const struct dataset *d, int64_t size)
     pack_release(&k);
     most += most / SPARE;
     return most < size ? most : size;
+}
+
+/* Of all domains, which have one program. */
+int64_t dataset_rows(const struct dataset *d, int64_t size)
+{
+    int64_t most = 1;
+    for (int i = 0; i < dataset_domains(d); i++) {
+        const int64_t rows = rows_of(dataset_domain(d, i), size);
+        most = rows > most ? rows : most;
+    }
+    return most;
 }
 
 /* ---- filling ---- */

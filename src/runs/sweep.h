@@ -20,6 +20,7 @@ struct sweep_run {
     char folder[CONFIG_PATH_MAX];
     struct config *config;
     bool kept;                          /* it was done before; so is one whose numbers were not finite, which comes to the same again */
+    bool nan;                           /* it is one of these */
 };
 
 struct sweep {
@@ -27,7 +28,7 @@ struct sweep {
     int n_axes;
     struct sweep_run *run;              /* the last axis changes first */
     int n;
-    int failed;                         /* runs of this time that ended with an error */
+    int failed;                         /* that ended with an error, and of those that are kept those whose numbers were not finite */
     int failed_here;                    /* of these, because the machine could not */
     bool interrupted;
 };

@@ -190,7 +190,9 @@ enum status sweep_look(struct sweep_run *r, struct error *err)
     bool begun;
     const enum status st = train_look(r->config, r->config->train.seed, r->folder, &begun, err);
     memcpy(there->folder, r->folder, sizeof there->folder);
-    r->kept = st == OK && begun && run_read(there, &none) == OK && (there->state == RUN_FINISHED || there->state == RUN_NAN);
+    const bool known = st == OK && begun && run_read(there, &none) == OK;
+    r->nan = known && there->state == RUN_NAN;
+    r->kept = r->nan || (known && there->state == RUN_FINISHED);
     free(there->config);
     free(there);
     return st;

@@ -39,7 +39,7 @@ void runs_sweep_train(struct sweep *s, const struct sweep_observer *o)
         struct sweep_run *r = &s->run[m.run];
         struct error err;
         const enum status st = make(r, &m, &s->interrupted, &err);
-        s->failed += st != OK;
+        s->failed += st != OK || r->nan;
         s->failed_here += st == CANNOT;
         if (o->on_end && !s->interrupted)
             o->on_end(o->context, m.run, st == OK ? NULL : &err);

@@ -1,4 +1,5 @@
 /* Batches on their way into programs: which program a batch is for, and its inputs. */
+#include "core/setup.h"
 #include "passes/passes.h"
 #include "train/train_int.h"
 
@@ -52,9 +53,11 @@ static enum status program_for(struct model_run *r, const struct batch *b, struc
     many.model.rows = b->rows;
     enum status st = OK;
     const struct step_for as = {r->backend, exec_program(r->train)};
+    setup_insist(true);                     /* the run goes on: who says stop is heard when the step is done */
     if (!r->overflow && (st = step_program_for(&p, &many, r->total_steps, &as, NULL, err)) == OK &&
         (st = exec_new(&r->overflow, p, r->backend, r->train, err)) != OK)
         program_free(p);
+    setup_insist(false);
     if (st == OK)
         r->last = r->overflow;
     return st;

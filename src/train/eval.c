@@ -150,12 +150,27 @@ static bool is_own_data(const struct eval_options *o)
     return own;
 }
 
+/* Training shuffles its windows, of which there is one fewer then, and so the hash is of those. */
+static enum status training_changed(bool *changed, const struct trained *t, struct error *err)
+{
+    struct dataset *d;
+    struct error ignored;
+    if (dataset_open(&d, &t->config, &ignored) != OK)
+        return OK;                          /* nobody can say */
+    const enum status st = data_changed(changed, t->checkpoint.manifest, d, SPLIT_TRAIN, t->config.model.seq, err);
+    dataset_free(d);
+    return st;
+}
+
 /* Files change, and their split with them: then a part for validation may hold what was trained on. */
 static enum status tell_of_change(const struct trained *t, const struct dataset *d, const struct eval_options *o, struct error *err)
 {
-    const enum split split = o->train ? SPLIT_TRAIN : SPLIT_VAL;
     bool changed = false;
-    const enum status st = is_own_data(o) ? data_changed(&changed, t->checkpoint.manifest, d, split, t->config.model.seq, err) : OK;
+    enum status st = OK;
+    if (is_own_data(o) && o->train)
+        st = training_changed(&changed, t, err);
+    else if (is_own_data(o))
+        st = data_changed(&changed, t->checkpoint.manifest, d, SPLIT_VAL, t->config.model.seq, err);
     if (changed)
         notice_tell("the %s data is not what the run had: its loss is not that of the run%s", o->train ? "training" : "validation",
                     o->train ? "" : ", and some of it may have been trained on");

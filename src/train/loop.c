@@ -259,6 +259,9 @@ static enum status run_and_save(struct loop *l, struct error *err)
         return loop_save(l, err);
     if (dist_status(l->dist, NULL) == OK && !l->alike && dist_size(l->dist) > 1)
         dist_give_up(l->dist, err);
+    struct error unsaid;
+    if (l->unread && exec_status(l->run.train, &unsaid) == OK)
+        loop_read_metrics(l, &unsaid);          /* what a resume goes on with */
     if (l->step > l->first_step && dist_status(l->dist, NULL) == OK && !l->apart)
         loop_save_or_warn(l);
     return st;
@@ -270,7 +273,8 @@ static void fill_result(const struct loop *l, struct train_result *r)
     *r = (struct train_result){.steps = l->step, .loss = l->last_loss, .val_loss = l->val_loss,
                                .samples_per_s = rate * (double)samples_per_step(l),
                                .gpu = l->gpu, .forgetting = l->forgetting};
-    r->interrupted = l->step < l->run.total_steps || (l->forgetting.n && l->forgetting.rows <= l->forgetting.n);
+    const bool owes = l->run.eval && l->evaluated != l->step && loop_stopped(l);       /* the last evaluation, which a resume makes */
+    r->interrupted = l->step < l->run.total_steps || owes || (l->forgetting.n && l->forgetting.rows <= l->forgetting.n);
     r->gpu.address = NULL;              /* the backend's, which goes */
     r->tokens_per_s = l->seconds > 0 ? l->filled.positions * dist_size(l->dist) / l->seconds : 0;
     r->padding_share = fill_padding(&l->filled);
@@ -285,17 +289,21 @@ static void warn_of_memory(struct loop *l)
         loop_warn(l, words);
 }
 
+/* With train.steps that is refused; how many steps epochs are is known here. */
+static void warn_of_warmup(struct loop *l)
+{
+    const struct config_train *t = &l->run.config.train;
+    char words[160];
+    snprintf(words, sizeof words, "train.warmup is %lld, and the run has %lld steps: the learning rate rises until it ends", (long long)t->warmup, (long long)l->run.total_steps);
+    if (t->epochs && t->warmup >= l->run.total_steps)
+        loop_warn(l, words);
+}
+
 static void warn_of_data(struct loop *l)
 {
     const char *words;
     for (int i = 0; (words = dataset_warning(l->run.dataset, i)); i++)
         loop_warn(l, words);
-}
-
-static enum status check_recording(const struct loop *l, struct error *err)
-{
-    const long long first = (long long)l->options->record_first, last = (long long)l->run.total_steps;
-    return first <= last ? OK : error_set(err, BAD_INPUT, "--profile begins at step %lld, and the run ends behind step %lld", first, last);
 }
 
 enum status train_run(const struct config *c, const struct train_options *options, const struct train_observer *observer,
@@ -310,8 +318,6 @@ enum status train_run(const struct config *c, const struct train_options *option
         loop_warn(&l, words);
     enum status st = loop_open(&l, c, err);
     if (st == OK)
-        st = check_recording(&l, err);
-    if (st == OK)
         st = loop_agree(&l, loop_begin_file(&l, err), err);
     if (st == OK) {
         l.gpus = xcalloc((size_t)dist_size(l.dist), sizeof *l.gpus);
@@ -319,6 +325,7 @@ enum status train_run(const struct config *c, const struct train_options *option
         l.compared_s = clock_s();
         tell_start(&l);
         warn_of_memory(&l);
+        warn_of_warmup(&l);
         warn_of_data(&l);
         st = run_and_save(&l, err);
         fill_result(&l, result);

@@ -48,7 +48,8 @@ static enum status open_folder(struct loop *l, const struct config *given, enum 
         st = loop_open_samples(l, resumed, err);
     st = loop_agree(l, st, err);
     l->since_log.sum = carried.since_log;
-    l->since_epoch.sum = carried.since_epoch;
+    if (l->run.steps_per_epoch && carried.since_epoch.steps <= l->first_step % l->run.steps_per_epoch)     /* else of before there were epochs */
+        l->since_epoch.sum = carried.since_epoch;
     l->skipped = carried.skipped;
     l->owes = carried.owes;
     l->forgetting = carried.forgetting;
@@ -79,6 +80,12 @@ static enum status open_run(struct loop *l, const struct config *c, struct datas
     return st;
 }
 
+static enum status check_recording(const struct loop *l, struct error *err)
+{
+    const long long first = (long long)l->options->record_first, last = (long long)l->run.total_steps;
+    return first <= last ? OK : error_set(err, BAD_INPUT, "--profile begins at step %lld, and the run ends behind step %lld", first, last);
+}
+
 enum status loop_open(struct loop *l, const struct config *c, struct error *err)
 {
     struct dataset *dataset;
@@ -98,6 +105,8 @@ enum status loop_open(struct loop *l, const struct config *c, struct error *err)
         st = ranks_compare(c, dataset, err);
     if (st == OK)
         st = open_run(l, c, dataset, err);
+    if (st == OK)
+        st = check_recording(l, err);
     if (st != OK)
         return st;
     if (!l->options->resume && loop_leads(l))

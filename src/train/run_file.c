@@ -87,7 +87,7 @@ enum status loop_begin_file(struct loop *l, struct error *err)
 void loop_end_file(struct loop *l, enum status st, const struct train_result *result, const struct error *why)
 {
     struct error err;
-    const char *state = st != OK ? (l->alike ? "nan" : "failed") : result->interrupted ? "stopped" : "finished";
+    const char *state = st != OK ? (l->alike && !l->apart ? "nan" : "failed") : result->interrupted ? "stopped" : "finished";
     if (!l->started)
         return;
     json_t *j = begun(l, state), *more = ended(l, result, st == OK ? NULL : why->text);

@@ -35,6 +35,7 @@ json out 'abs(j["perplexity"] - 2.718281828459045 ** j["loss"]) < 1e-4 and abs(j
 json out 'abs(j["above_entropy"] - (j["loss"] - j["entropy"])) < 1e-7 and 0.3 < j["entropy"] < 0.6'
 ok eval tiny/checkpoints/step-00000020 --split train --json
 json out 'j["split"] == "train" and j["tokens"] == 1124 * 16'
+[ ! -s err ] || fail "the training data is what it was, and yet: $(cat err)"
 
 # ---- as text
 ok eval tiny
@@ -57,6 +58,8 @@ cp text.txt copy.txt
 ok train tiny.yaml --set data.source=text --set data.path=text.txt --out text
 ok eval text --json && cp out own
 [ ! -s err ] || fail "the data is what it was, and yet: $(cat err)"
+ok eval text --split train
+[ ! -s err ] || fail "the training data is what it was, and yet: $(cat err)"
 # a file that has grown is split elsewhere: what is validation now may have been trained on
 echo 'größer' >>text.txt
 not="data is not what the run had: its loss is not that of the run"

@@ -69,6 +69,8 @@ refused 2 "hone: --samples is 0; choose 1 to 10000" generate run --samples 0
 refused 2 "hone: --samples is 10001; choose 1 to 10000" generate run --samples 10001
 
 # ---- JSON: the same text, with tokens and what the model gave them
+ok generate run --tokens 1 --json
+json out 'j["tokens_per_s"] is None and len(j["samples"][0]["tokens"]) == 1'         # it came with the prompt
 ok generate run --tokens 100 --json
 [ ! -s err ] || fail "--json wrote to stderr: $(cat err)"
 python3 - <<'PY' || fail "--json: $(cat out)"

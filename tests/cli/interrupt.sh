@@ -32,6 +32,18 @@ kill -INT $pid
 finish
 ok "$@" --out owed --resume
 lines owed/metrics.jsonl "[l['step'] for l in j if 'val_loss' in l] == list(range(1, 301))"
+
+# So is the last one, in which a run that has taken its steps is not finished: what it says of itself is of all its weights.
+set -- train tiny.yaml --steps 30 --set data.chars=3000000 --set eval.every=20 --set eval.batches=100000 --set eval.batch_size=1 --set log.every=1 --set checkpoint.every=0
+start "$@" --out last
+until_step 30
+kill -INT $pid
+finish
+[ "$code" = 0 ] && grep -q '^stopped after 30 steps, .*; continue with --resume$' rest || fail "stopped in the last evaluation: $code $(tail -3 rest)"
+json last/run.json "j['state'] == 'stopped' and j['step'] == 30"
+ok "$@" --out last --resume
+json last/run.json "j['state'] == 'finished' and j['step'] == 30"
+lines last/metrics.jsonl "[l['step'] for l in j if 'val_loss' in l] == [20, 30]"
 set -- train tiny.yaml --steps $N --set log.every=1 --set eval.every=0 --set checkpoint.every=0 --set model.dropout=0.1 \
     --set train.accumulate=2
 

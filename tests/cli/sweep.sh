@@ -123,6 +123,11 @@ grep -qE '^\[1/2\] lr=10: failed: step [0-9]+: loss is -?nan' out && grep -q '^\
 grep -qE '^best: lr=1e-3, loss ' out || ! grep -q '^best' out || fail "$(cat out)"
 ok sweep tiny.yaml --vary train.lr=10,1e-3 $bad --out nan
 grep -q '^\[1/2\] lr=10: kept, nan, ' out || fail "$(cat out)"
+for again in made kept; do
+    code=0
+    "$HONE" sweep tiny.yaml --vary train.lr=10 $bad --out all-nan >out 2>err || code=$?
+    [ "$code" = 1 ] || fail "no run ended well ($again), and the exit code is $code: $(cat out err)"
+done
 run sweep tiny.yaml --vary train.lr=10 $bad --out allbad
 [ "$code" = 1 ] || fail "all runs failed, and the exit code is $code"
 

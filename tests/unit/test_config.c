@@ -219,6 +219,8 @@ static void test_idle(void **state)
         {"model: {arch: llama, rope_low: 2, rope_scaling: linear}", "model.rope_low is 2, and says nothing, as model.rope_scaling is linear"},
         {"model: {arch: llama, rope_low: 2, rope_scaling: llama3}", NULL},
         {GPT "train: {min_lr: 1.0e-5}", NULL},
+        {GPT "train: {steps: 50}", NULL},
+        {GPT "train: {steps: 50, epochs: 3}", "train.steps is 50, and says nothing, as train.epochs is 3"},
         {GPT "train: {min_lr: 1.0e-5, schedule: constant}", "train.min_lr is 1.0e-05, and says nothing, as train.schedule is constant"},
         {GPT "k1: {k: 2}", "k1.k is 2, and says nothing, as model.arch is gpt"},
         {"model: {arch: k1, tree: [3]}\nk1: {k: 2}", NULL},
