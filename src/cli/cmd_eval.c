@@ -46,8 +46,8 @@ static json_t *domains_json(const struct eval_result *r)
 
 static enum status print_json(const struct eval_result *r, enum part part, struct error *err)
 {
-    json_t *j = json_pack("{s:o, s:I, s:s, s:o, s:b, s:o}", "checkpoint", json_text(r->checkpoint), "step", (json_int_t)r->step,
-                          "split", (const char *[]){"validation", "train", "all"}[part], "data", json_text(r->data), "interrupted", r->interrupted,
+    json_t *j = json_pack("{s:o, s:I, s:s, s:o, s:o, s:b, s:o}", "checkpoint", json_text(r->checkpoint), "step", (json_int_t)r->step,
+                          "split", (const char *[]){"validation", "train", "all"}[part], "batches", r->first ? json_integer(r->first) : json_null(), "data", json_text(r->data), "interrupted", r->interrupted,
                           "domains", domains_json(r));
     json_t *all = loss_json(&r->all);
     const bool made = j && all && json_object_update(j, all) == 0;
@@ -111,7 +111,10 @@ static void print_text(const struct eval_result *r, enum part part)
     printf("checkpoint  %s, step %lld\n", shown(r->checkpoint), (long long)r->step);
     printf("data        %s\n", shown(r->data));
     const char *const all = r->lines ? "all, by lines" : "all, in whole windows";
-    printf("part        %s%s\n", (const char *[]){"validation", "training", all}[part], r->interrupted ? ", stopped before the end of it" : "");
+    char first[64] = "";
+    if (r->first)
+        snprintf(first, sizeof first, ", the first %lld batch%s%s", (long long)r->first, r->first == 1 ? "" : "es", r->n > 1 ? " of each" : "");
+    printf("part        %s%s%s\n", (const char *[]){"validation", "training", all}[part], first, r->interrupted ? ", stopped before the end of it" : "");
     if (r->n)
         print_table(r);
     else

@@ -221,6 +221,7 @@ static enum status measure_source(struct simulated *s, const struct asked *a, co
         return st;
     if (c.device != DEVICE_CUDA && !c.threads)
         c.threads = threads_of(a, most_of(ranks, n));
+    c.dist.shards = 0;                      /* one rank alone has one part; sums of more are no work of the ranks that are simulated */
     foresee(&s->source, &c);
     st = settle_net(&net, a, &s->source, ranks, n, err);
     if (st == OK)

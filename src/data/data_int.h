@@ -87,6 +87,7 @@ struct dataset {
 };
 
 struct dataset *dataset_new(const struct config *c);
+void overlap_warn(struct dataset *d, const struct config *c);       /* of files that are trained on and validated on */
 void dataset_warn(struct dataset *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Sources: each fills stores, tokenizer, vocab and entropy. `given` (NULL: none): the vocabulary to take. */

@@ -228,6 +228,8 @@ enum status dataset_open_for(struct dataset **out, const struct config *c, const
     }
     describe(d, c);
     warn_of_cut_lines(d);
+    if (!given)
+        overlap_warn(d, c);
     *out = d;
     return OK;
 }

@@ -59,12 +59,19 @@ static enum status fill_point(struct sim_point *p, const struct simulation *s, i
     return st;
 }
 
+static bool all_share_cores(const struct sim_source *s, const struct sim_net *net, const int *ranks, int n)
+{
+    bool all = true;
+    for (int i = 0; i < n; i++)
+        all &= ranks[i] < 2 || !sim_has_core(s, net, ranks[i]);
+    return all;
+}
+
 enum status simulate(struct simulation *out, const struct sim_source *s, const struct sim_net *net, const int *ranks, int n, struct error *err)
 {
-    const int here = net->per_machine;
     *out = (struct simulation){.source = s, .net = *net, .alone_us = sim_step_us(s->steps_us, s->n_steps, 0.5),
-                               .p10_us = sim_step_us(s->steps_us, s->n_steps, 0.1), .p90_us = sim_step_us(s->steps_us, s->n_steps, 0.9),
-                               .shares_cores = !s->gpu && s->cores > 0 && s->cores < (int64_t)here * (s->threads + 1)};
+                               .p10_us = sim_step_us(s->steps_us, s->n_steps, 0.1), .p90_us = sim_step_us(s->steps_us, s->n_steps, 0.9)};
+    out->shares_cores = all_share_cores(s, net, ranks, n);
     enum status st = fill_point(&out->points[out->n++], out, 1, err);
     for (int i = 0; i < n && st == OK && out->n < SIM_POINTS; i++)
         if (ranks[i] > 1)

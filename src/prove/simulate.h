@@ -54,6 +54,8 @@ struct sim_step {
     int buckets;                            /* the counts' own among them */
     double memory_bytes;                    /* planned */
 };
+/* Has who communicates a core beside those of the ranks of its machine, or is it the GPU's own? */
+bool sim_has_core(const struct sim_source *s, const struct sim_net *net, int ranks);
 /* The program of a rank is walked through: sums go one after the other on a queue beside it. */
 enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const struct sim_net *net, int ranks, int64_t bucket_mb,
                          struct error *err);
@@ -81,7 +83,7 @@ struct simulation {
     struct sim_net net;
     double alone_us;                        /* the median of the measured steps, which is the step of a profile's page */
     double p10_us, p90_us;                  /* of them */
-    bool shares_cores;                      /* there is no core for who communicates: sums take time from the step */
+    bool shares_cores;                      /* there is no core for who communicates, however many of the ranks asked for there are: sums take time from the step */
     struct sim_point points[SIM_POINTS];    /* one rank first */
     int n;
 };

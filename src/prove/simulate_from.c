@@ -103,6 +103,9 @@ static enum status read_config(struct sim_source *s, const json_t *j, const char
     const enum status st = config_parse(&s->config, path, yaml, strlen(yaml), sets, n_sets, err);
     if (st == OK && !s->config.model.vocab)
         return error_set(err, BAD_INPUT, "'%s': its config does not say model.vocab", path);
+    if (st == OK && s->config.dist.shards > 1)
+        return error_set(err, BAD_INPUT, "'%s' is of a rank that had all %lld of dist.shards, which ranks would divide; profile it with --set dist.shards=0", path,
+                         (long long)s->config.dist.shards);
     s->config.data.bucket = 0;                  /* a profile has rows of one length (measure.c) */
     s->config.data.group = 1;
     config_give_positions(&s->config);

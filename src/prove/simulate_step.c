@@ -133,6 +133,12 @@ static void walk_end(struct walk *w)
     free(w->there_us);
 }
 
+bool sim_has_core(const struct sim_source *s, const struct sim_net *net, int ranks)
+{
+    const int here = ranks < net->per_machine ? ranks : net->per_machine;
+    return s->gpu || s->cores <= 0 || s->cores >= (int64_t)here * (s->threads + 1);
+}
+
 enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const struct sim_net *net, int ranks, int64_t bucket_mb,
                          struct error *err)
 {
@@ -143,8 +149,7 @@ enum status sim_one_step(struct sim_step *out, const struct sim_source *s, const
     const enum status st = train_rank_program(&p, &c, ranks, err);
     if (st != OK)
         return st;
-    const int here = ranks < net->per_machine ? ranks : net->per_machine;
-    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = s->gpu || s->cores <= 0 || s->cores >= (int64_t)here * (s->threads + 1)};
+    struct walk w = {.s = s, .net = net, .p = p, .ranks = ranks, .out = out, .beside = sim_has_core(s, net, ranks)};
     walk_begin(&w);
     walk_through(&w);
     walk_through(&w);

@@ -144,7 +144,9 @@ static void give_gains(struct tune_stage *s, double step_us)
 
 double tune_evaluation_s(const struct tuner *t)
 {
-    const double us = t->situation ? t->situation->m.evaluation_us : NAN;
+    if (!t->situation)
+        return 0;
+    const double us = t->situation->m.evaluation_us;
     return us > 0 ? TURNS_LEAST * (us + (TURNS + 1) * t->situation->p.step_us) / 1e6 : 0;
 }
 

@@ -61,7 +61,7 @@ static void put_bests(FILE *to, const json_t *bests)
             fputs(": ", to);
             put_words(to, word(b, "names"));
             fprintf(to, " %s the lowest %s, %s", num(b, "tied") > 1 ? "are tied with" : "has", strcmp(word(b, "by"), "loss") ? "validation loss" : "loss", show_loss(num(b, "loss"), n));
-            fprintf(to, num(b, "runs") == 1 ? ", as its only run that finished\n" : ", of %.0f runs that finished\n", num(b, "runs"));
+            fprintf(to, num(b, "runs") == 1 ? ", as its only run that finished with one\n" : ", of %.0f runs that finished with one\n", num(b, "runs"));
         }
 }
 

@@ -86,8 +86,11 @@ static void put_bests(const struct screen *s, const json_t *runs)
         return;                         /* one is no choice, and a headline names the best */
     if (json_array_size(bests) == 1) {
         const double of = num(json_array_get(bests, 0), "runs");
-        if (of < (double)length(runs, "runs"))
-            fprintf(s->to, of == 1 ? "the only one that finished: " : "best of the %.0f that finished: ", of);
+        const char *loss = strcmp(word(json_array_get(bests, 0), "by"), "loss") ? "validation loss" : "loss";
+        if (of < (double)length(runs, "runs") && of == 1)
+            fprintf(s->to, "the only one that finished with a %s: ", loss);
+        else if (of < (double)length(runs, "runs"))
+            fprintf(s->to, "best of the %.0f that finished with a %s: ", of, loss);
         else
             fputs("best: ", s->to);
         put_best(s, json_array_get(bests, 0));

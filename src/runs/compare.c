@@ -92,11 +92,14 @@ static void headline(const struct runs *r, const struct run_bests *b, char *out,
     else if (b->n)
         n = (size_t)snprintf(out, size, "%d runs on %d kinds of data or tokens, whose losses cannot be compared with each other", r->n, b->n);
     else
-        n = (size_t)snprintf(out, size, "None of %d runs has finished", r->n);
+        n = (size_t)snprintf(out, size, "None of %d runs has finished with a loss", r->n);
     if (r->n > 1 && fast >= 0 && n < size)
         n += (size_t)snprintf(out + n, size - n, "; %s%s, with %.0f tokens/s", same ? "it is also the fastest" : "the fastest is ", same ? "" : r->run[fast].name,
                               r->run[fast].tokens_per_s);
-    if (best >= 0 && b->list[0].unlike && n < size)
+    bool unlike = false;
+    for (int i = 0; i < b->n; i++)
+        unlike |= b->list[i].unlike;
+    if (unlike && n < size)
         snprintf(out + n, size - n, ". Their validation losses may be of different samples, as eval.batches × eval.batch_size × model.seq differ; hone eval RUN takes all there are");
 }
 

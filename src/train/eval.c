@@ -66,6 +66,8 @@ static enum status eval_domains(struct trained *t, const struct dataset *d, cons
         const struct dataset *one = dataset_domain(d, i);
         struct evaluated made;
         how.batches = batches_of(one, &how, o);
+        if (how.batches < evaluation_batches(one, how.split, how.batch_size, INT64_MAX))
+            r->first = given_batches(o);
         st = evaluate_samples(&t->lengths, one, &how, &made, err);
         counting.before += how.batches;
         if (st == OK && !isfinite(made.loss))

@@ -265,6 +265,7 @@ struct eval_result {
     int n;                              /* domains; 0: the data has none */
     struct config_names names;          /* that names above point into */
     bool interrupted;                   /* not all of it was looked at */
+    int64_t first;                      /* so many batches of each domain, as was asked for; 0: all */
     bool lines;                         /* its samples are lines, not windows */
 };
 

@@ -27,7 +27,7 @@ def checks(b):
     check("title", b.value("document.title"), "3 runs · hone compare")
     check("headline", b.value("document.querySelector('h1').textContent"), data["headline"])
     check("headline names the best", data["headline"].startswith("fast ends with the lowest validation loss of those that finished, 2 of 3 runs: 1.2857"))
-    check("the best is that of the finished ones", b.value(texts(".tile p"))[0], "fast, of 2 of 3 runs that finished")
+    check("the best is that of the finished ones", b.value(texts(".tile p"))[0], "fast, of 2 of 3 runs that finished with one")
     check("tiles", b.value(texts(".tile .value")), ["1.2857", "1.03 k tokens/s", "4.00 MB", "1 key"])
     check("a line per run and chart", b.value(count(".curve-line")), 6)
     check("a dot per evaluation", b.value(count("#losses circle")), 15)

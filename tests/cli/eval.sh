@@ -112,7 +112,7 @@ sed -E 's/[0-9]+\.[0-9]+/X/g' out >said
 cat >wanted <<'END'
 checkpoint  text/checkpoints/step-00000020, step 20
 data        text 'few.txt': 1092 tokens, vocabulary of 25 characters
-part        all, in whole windows
+part        all, in whole windows, the first 1 batch
 loss        X
 perplexity  X
 bits        X per token, X per byte

@@ -50,7 +50,7 @@ TABLE
 head -n 6 said >table
 same "the table" table wanted
 grep -qE '^bad/nan: step [0-9]+: loss is -?nan and the gradient norm -?nan' out || fail "no reason: $(cat out)"
-grep -qE '^best of the 2 that finished: lr-0.01, validation loss [0-9.]+$' out || fail "no best: $(cat out)"
+grep -qE '^best of the 2 that finished with a validation loss: lr-0.01, validation loss [0-9.]+$' out || fail "no best: $(cat out)"
 
 # ---- losses of other data, and of other tokens of the same, are other numbers
 for tokens in char byte; do ok train tiny.yaml --out kinds/$tokens --set data.tokens=$tokens; done

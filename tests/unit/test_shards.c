@@ -134,6 +134,25 @@ static void test_short_shards_of_a_pattern(void **state)
     assert_refused(&c, "no shard of '", "part-[13].bin' has the 201 tokens", "part-1.bin', has 100: set model.seq to 99 or less", NULL);
 }
 
+/* A pattern that takes the file for validation, too: said, but where both keys name the same, which is meant. */
+static void test_trained_and_validated(void **state)
+{
+    (void)state;
+    shards_write(3, (const int[]){100, 100, 100});
+    const struct { const char *train, *val; bool told; } cases[] = {
+        {"part-?.bin", "part-2.bin", true}, {"part-[01].bin", "part-[12].bin", true}, {"part-[01].bin", "part-2.bin", false}, {"part-1.bin", "part-1.bin", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct config c = config_of(SOURCE_BIN, in_folder(cases[i].train), 20);
+        snprintf(c.data.val_path, sizeof c.data.val_path, "%s", in_folder(cases[i].val));
+        struct dataset *d = open_good(&c);
+        const char *said = NULL;
+        for (int w = 0; dataset_warning(d, w) && !said; w++)
+            said = strstr(dataset_warning(d, w), "the validation loss is of text that was trained on");
+        assert_true(!said == !cases[i].told);
+        dataset_free(d);
+    }
+}
+
 static void test_phases_cover_the_text(void **state)
 {
     (void)state;
@@ -355,7 +374,7 @@ int main(void)
         cmocka_unit_test(test_permutation),
         cmocka_unit_test(test_windows_over_shards),
         cmocka_unit_test(test_short_shards_of_a_pattern),
-        cmocka_unit_test(test_phases_cover_the_text),
+        cmocka_unit_test(test_trained_and_validated), cmocka_unit_test(test_phases_cover_the_text),
         cmocka_unit_test(test_phases_of_a_short_file),
         cmocka_unit_test(test_split_by_fraction),
         cmocka_unit_test(test_order_follows_the_seed),

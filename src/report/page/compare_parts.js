@@ -4,7 +4,7 @@ const runNamed = name => runs.find(r => r.name === name);
 const notes = runs.filter(r => r.reason || r.warning);
 
 /* Which runs a best is the best of, where not all are. */
-const ofFinished = b => b.runs < runs.length ? `, of ${b.runs} of ${many(runs.length, "run")} that finished` : "";
+const ofFinished = b => b.runs < runs.length ? `, of ${b.runs} of ${many(runs.length, "run")} that finished with one` : "";
 
 function overview() {
   const best = runNamed(data.best), fast = runNamed(data.fastest), states = d3.nest().key(r => r.state).entries(runs);
@@ -18,7 +18,7 @@ function overview() {
   tile("Differ in", String(data.keys.length), data.keys.length === 1 ? "key" : "keys", data.keys.slice(0, 4).join(", ") + (data.keys.length > 4 ? ", …" : "")).remove();
   const list = part("notes");
   if (data.bests.length > 1)
-    data.bests.forEach(b => list.append("li").text(`${b.data}: ${nameOf(b.names)} ${b.tied > 1 ? "are tied with" : "has"} the lowest ${b.by === "loss" ? "loss" : "validation loss"}, ${lossText(b.loss)}` + (b.runs > 1 ? `, of ${b.runs} runs that finished` : ", as its only run that finished")));
+    data.bests.forEach(b => list.append("li").text(`${b.data}: ${nameOf(b.names)} ${b.tied > 1 ? "are tied with" : "has"} the lowest ${b.by === "loss" ? "loss" : "validation loss"}, ${lossText(b.loss)}` + (b.runs > 1 ? `, of ${b.runs} runs that finished with one` : ", as its only run that finished with one")));
   notes.forEach(r => list.append("li").text(`${nameOf(r.name)}: ${r.reason || r.warning}`));
   if (!notes.length && data.bests.length < 2) list.remove();
 }
