@@ -59,12 +59,15 @@ static enum status fill_point(struct sim_point *p, const struct simulation *s, i
     return st;
 }
 
+/* One rank alone has no sums. */
 static bool all_share_cores(const struct sim_source *s, const struct sim_net *net, const int *ranks, int n)
 {
-    bool all = true;
-    for (int i = 0; i < n; i++)
-        all &= ranks[i] < 2 || !sim_has_core(s, net, ranks[i]);
-    return all;
+    int several = 0, without = 0;
+    for (int i = 0; i < n; i++) {
+        several += ranks[i] > 1;
+        without += ranks[i] > 1 && !sim_has_core(s, net, ranks[i]);
+    }
+    return several && without == several;
 }
 
 enum status simulate(struct simulation *out, const struct sim_source *s, const struct sim_net *net, const int *ranks, int n, struct error *err)

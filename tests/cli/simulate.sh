@@ -35,6 +35,10 @@ json out 'abs(j["points"][1]["sums_us"] - 14 / 8 * j["points"][1]["bytes"] * (1 
 sed -e 's/"usable_cores":8/"usable_cores":2/' "$FROM" >full.json
 ok simulate --from full.json --ranks 2 --intra 2,80 --gpus-per-node 2 --json --out full
 json out 'j["shares_cores"] and j["points"][1]["exposed_us"] == j["points"][1]["sums_us"]'
+ok simulate --from full.json --ranks 1 --json --out full
+json out 'not j["shares_cores"]'            # one rank has no sums
+ok simulate --from "$FROM" --ranks 2,8 --intra 2,80 --gpus-per-node 8 --json --out some
+json out 'not j["shares_cores"] and j["points"][2]["exposed_us"] == j["points"][2]["sums_us"]'      # of two there is a core for it, of eight none
 
 # Where threads are not given, nobody can be asked how many ranks share a machine.
 sed -e 's/threads: 1/threads: 0/' "$FROM" >free.json
